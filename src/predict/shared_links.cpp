@@ -125,10 +125,10 @@ class StampFinder {
   void find_in_role(const Role& role);
   void join_pairs();  // the first of two passes that alternate has the stamps of both
   std::vector<PassTime> time_passes(const Role& role, AxisGroup group);
-  std::set<Message> messages_of(const Role& role, AxisGroup group) const;
+  std::vector<Message> messages_of(const Role& role, AxisGroup group) const;
   // The traffic that shares links with what blocks of the role send in the group.
   std::vector<Meeting> find_meetings(const Role& role, const GroupTraffic& groups);
-  std::vector<LinkUse> use_of_blocks(const Role& role, const GroupTraffic& groups);
+  const std::vector<LinkUse>& use_of_blocks(const Role& role, const GroupTraffic& groups);
   // The part of the time together that traffic of a pass, whose use of links is in own_, loses.
   double share_lost(const Beside& beside) const;
   std::int32_t stage_of(RankId rank) const { return grid_.point(rank).pp; }
@@ -142,6 +142,7 @@ class StampFinder {
   std::map<std::tuple<AxisGroup, std::int32_t, Stream>, std::size_t> of_collectives_;
   std::map<const PairTraffic*, std::size_t> of_pairs_;
   std::vector<std::vector<TransferWindow>> windows_;  // by stage; empty: not asked for yet
+  std::map<std::pair<std::int32_t, AxisGroup>, std::vector<LinkUse>> uses_of_blocks_;  // by stage
   Stamps stamps_;
   UseSum sum_, most_;
   std::vector<double> own_;  // by link: what the blocks of the stage at hand use
@@ -208,6 +209,7 @@ void StampFinder::add_copy(const Role& role, InstructionIndex i, const HostCopy&
 
 // Passes of one stage run beside those of another, whose groups may use the same links.
 void StampFinder::add_passes_of_stages() {
+  if (program_.roles.size() < 2) return;
   struct Sent {
     const Role* role;
     AxisGroup group;
@@ -303,33 +305,29 @@ std::vector<PassTime> StampFinder::time_passes(const Role& role, AxisGroup group
 }
 
 // What the group's collectives inside the stage's blocks move.
-std::set<Message> StampFinder::messages_of(const Role& role, AxisGroup group) const {
+std::vector<Message> StampFinder::messages_of(const Role& role, AxisGroup group) const {
   std::set<Message> out;
   for_each_operation(program_, role, [&](const Operation& operation) {
     const auto* collective = std::get_if<Collective>(&operation.work);
     if (collective != nullptr && collective->group == group) out.insert(message_of(*collective));
   });
-  return out;
+  return {out.begin(), out.end()};
 }
 
 // The largest share of each link that the collectives inside the stage's blocks use. A rank
 // runs one of them at a time.
-std::vector<LinkUse> StampFinder::use_of_blocks(const Role& role, const GroupTraffic& groups) {
-  const std::set<Message> messages = messages_of(role, groups.group);
+const std::vector<LinkUse>& StampFinder::use_of_blocks(const Role& role,
+                                                       const GroupTraffic& groups) {
+  const auto [known, fresh] = uses_of_blocks_.try_emplace({role.stage, groups.group});
+  if (!fresh) return known->second;
+  const std::vector<Message> messages = messages_of(role, groups.group);
   std::vector<std::vector<LinkUse>> of_groups;  // the most on each link
   for (std::size_t g = 0; g < groups.members.size(); ++g) {
     const std::vector<RankId>& members = groups.members[g];
     if (members.empty() || stage_of(members.front()) != role.stage) continue;
     const std::vector<DeviceId> devices = devices_of(members);
-    std::map<Way, const CollectivePrice*> fastest;  // long messages are faster than short ones
-    for (const Message& message : messages) {
-      const auto place = static_cast<std::size_t>(groups.message(message));
-      const CollectivePrice& price = groups.prices[g][place].price;
-      const CollectivePrice*& known = fastest[way_of(message, price)];
-      if (known == nullptr || known->rate_bound < price.rate_bound) known = &price;
-    }
-    for (const auto& [way, price] : fastest) {
-      sum_.add(pricing_.collectives.loads(*price, way.kind, devices), price->rate_bound.value());
+    for (const auto& [way, price] : groups.fastest(g, messages)) {
+      sum_.add(pricing_.collectives.loads(price, way.kind, devices), price.rate_bound.value());
       for (const auto& [link, share] : sum_.take()) most_.raise(link, share);
     }
     of_groups.push_back(most_.take());
@@ -337,7 +335,7 @@ std::vector<LinkUse> StampFinder::use_of_blocks(const Role& role, const GroupTra
   for (const std::vector<LinkUse>& of_group : of_groups) {
     for (const auto& [link, share] : of_group) sum_.add(link, share);
   }
-  return sum_.take();
+  return known->second = sum_.take();
 }
 
 double StampFinder::share_lost(const Beside& beside) const {
@@ -351,7 +349,7 @@ double StampFinder::share_lost(const Beside& beside) const {
 }
 
 std::vector<Meeting> StampFinder::find_meetings(const Role& role, const GroupTraffic& groups) {
-  const std::vector<LinkUse> own = use_of_blocks(role, groups);
+  const std::vector<LinkUse>& own = use_of_blocks(role, groups);
   for (const auto& [link, use] : own) own_[link.index()] = use;
   std::vector<Meeting> out;
   for (const Beside& beside : beside_) {

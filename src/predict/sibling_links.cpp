@@ -94,8 +94,7 @@ SiblingLinks find_sibling_links(const Scenario& scenario, const RankGrid& grid,
     }
     if (known->second.empty()) continue;
     const CollectivePrice price = costs.price(message, known->second.front());
-    CollectivePrice& of_way = fastest[{group, way_of(message, price)}];
-    if (of_way.rate_bound < price.rate_bound) of_way = price;
+    keep_faster(fastest, {group, way_of(message, price)}, price);
   }
   SiblingLinks out;
   LinkNumbers numbers(scenario.cluster.topology);

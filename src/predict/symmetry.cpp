@@ -196,12 +196,6 @@ void SymmetryFinder::add_sibling_links(const GroupTraffic& groups, std::int32_t 
   for (std::size_t g = 0; g < groups.members.size(); ++g) {
     const std::vector<RankId>& members = groups.members[g];
     if (members.size() < 2 || has_own_links(members, scenario_.cluster)) continue;
-    std::map<Way, const CollectivePrice*> fastest;
-    for (std::size_t m = 0; m < groups.messages.size(); ++m) {
-      const CollectivePrice& price = groups.prices[g][m].price;
-      const CollectivePrice*& known = fastest[way_of(groups.messages[m], price)];
-      if (known == nullptr || known->rate_bound < price.rate_bound) known = &price;
-    }
     const std::vector<DeviceId> devices = devices_of(members);
     std::set<std::int64_t> nodes;
     for (const DeviceId device : devices) nodes.insert(scenario_.cluster.node_of(device));
@@ -211,9 +205,9 @@ void SymmetryFinder::add_sibling_links(const GroupTraffic& groups, std::int32_t 
       if (fresh) colour_.push_back(kNodeColour);
       edge(base + static_cast<std::int32_t>(g), known->second, kNodeLabel);
     }
-    for (const auto& [way, price] : fastest) {
-      sent.push_back({base + static_cast<std::int32_t>(g), way, price->rate_bound,
-                      costs_.loads(*price, way.kind, devices)});
+    for (const auto& [way, price] : groups.fastest(g, groups.messages)) {
+      sent.push_back({base + static_cast<std::int32_t>(g), way, price.rate_bound,
+                      costs_.loads(price, way.kind, devices)});
     }
   }
   std::map<std::pair<Way, LinkId>, double> demand;

@@ -28,6 +28,14 @@ struct Way {
 };
 Way way_of(const Message& message, const CollectivePrice& price);
 
+// Keeps the faster of two prices of one way: long messages are faster than short ones.
+template <class Key>
+void keep_faster(std::map<Key, CollectivePrice>& fastest, const Key& key,
+                 const CollectivePrice& price) {
+  const auto [known, fresh] = fastest.try_emplace(key, price);
+  if (!fresh && known->second.rate_bound < price.rate_bound) known->second = price;
+}
+
 struct Priced {
   CollectivePrice price;
   std::int32_t loads = -1;  // index into the owner's `loads`; -1: loads no link
@@ -44,6 +52,8 @@ struct GroupTraffic {
   std::vector<std::vector<Priced>> prices;                // by group, message
   std::vector<std::vector<std::vector<LinkLoad>>> loads;  // by group, distinct load
   std::int32_t message(const Message& message) const;     // its place
+  // Of one group: the price of the fastest of these messages on each way.
+  std::map<Way, CollectivePrice> fastest(std::size_t group, std::span<const Message> of) const;
 };
 
 // All sender-receiver pairs from one stage to another. Copies between the ranks of a stage and

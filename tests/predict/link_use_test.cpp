@@ -98,18 +98,24 @@ TEST(LinkUse, OfTensorParallelismIsInsideThePassesAndStillCounted) {
   EXPECT_LE(four.busiest(), four.prediction.time.exposed_tp.value() * (1 + 1e-9));
 }
 
+// Experts over `ep` of `dp` ranks, with messages that are long enough to fill a link.
+Scenario large_experts(const char* cluster, int dp, int ep, int sequence, const char* more_layout) {
+  testing::ExpertCase c;
+  c.cluster = cluster;
+  c.dp = dp;
+  c.ep = ep;
+  c.hidden = 4096;
+  c.heads = 32;
+  c.sequence = sequence;
+  c.more_layout = more_layout;
+  return testing::with_experts(c);
+}
+
 // Two nodes: the exchange of tokens and the reduction of gradients beside it leave by the same
 // NICs.
 TEST(LinkUse, SaysWhoseTrafficMeetsOnANic) {
-  testing::ExpertCase c;
-  c.cluster = "dgx-h100";
-  c.dp = 16;
-  c.ep = 16;
-  c.hidden = 4096;
-  c.heads = 32;
-  c.sequence = 4096;
-  c.more_layout = R"(,"overlap":{"grad_reduce":true})";
-  const Scenario scenario = testing::with_experts(c);
+  const Scenario scenario =
+      large_experts("dgx-h100", 16, 16, 4096, R"(,"overlap":{"grad_reduce":true})");
   const auto prediction = predict(scenario, source_folders(), {.trace = true});
   const auto apart = predict(scenario, source_folders(), {.trace = true, .contention = false});
   ASSERT_TRUE(prediction.has_value() && apart.has_value());
@@ -133,15 +139,8 @@ TEST(LinkUse, SaysWhoseTrafficMeetsOnANic) {
 
 // Siblings that share the PCIe of a node lose to each other inside their passes.
 TEST(LinkUse, CountsWhatSiblingsLoseInsidePasses) {
-  testing::ExpertCase c;
-  c.cluster = "a100-pcie-8";
-  c.dp = 8;
-  c.ep = 4;
-  c.hidden = 4096;
-  c.heads = 32;
-  c.sequence = 2048;
-  c.more_layout = R"(,"order":"tp-cp-dp-ep-pp")";
-  const Scenario scenario = testing::with_experts(c);
+  const Scenario scenario =
+      large_experts("a100-pcie-8", 8, 4, 2048, R"(,"order":"tp-cp-dp-ep-pp")");
   const auto prediction = predict(scenario, source_folders(), {.trace = true});
   const auto apart = predict(scenario, source_folders(), {.contention = false});
   ASSERT_TRUE(prediction.has_value() && apart.has_value());
