@@ -222,7 +222,6 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   if (result->bounded == 0 && !result->interrupted) {
     return report_errors(name_flags(refusals(result->space), flags.scenario));
   }
-
   const auto export_note = prefer_exportable(**planner, scenario, data.folders, *result);
   if (!export_note) return report_errors(export_note.error());
   PlanReport report{**planner, *result, {}, static_cast<std::size_t>(options.top)};

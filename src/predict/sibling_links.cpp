@@ -94,7 +94,7 @@ SiblingLinks find_sibling_links(const Scenario& scenario, const RankGrid& grid,
     }
     if (known->second.empty()) continue;
     const CollectivePrice price = costs.price(message, known->second.front());
-    keep_faster(fastest, {group, way_of(message, price)}, price);
+    keep_faster(fastest, std::pair(group, way_of(message, price)), price);
   }
   SiblingLinks out;
   LinkNumbers numbers(scenario.cluster.topology);

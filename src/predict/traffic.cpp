@@ -199,11 +199,11 @@ std::int32_t GroupTraffic::message(const Message& message) const {
                                    messages.begin());
 }
 
-std::map<Way, CollectivePrice> GroupTraffic::fastest(std::size_t group,
+std::map<Way, CollectivePrice> GroupTraffic::fastest(std::size_t g,
                                                      std::span<const Message> of) const {
   std::map<Way, CollectivePrice> out;
   for (const Message& one : of) {
-    const CollectivePrice& price = prices[group][static_cast<std::size_t>(message(one))].price;
+    const CollectivePrice& price = prices[g][static_cast<std::size_t>(message(one))].price;
     keep_faster(out, way_of(one, price), price);
   }
   return out;

@@ -52,8 +52,8 @@ struct GroupTraffic {
   std::vector<std::vector<Priced>> prices;                // by group, message
   std::vector<std::vector<std::vector<LinkLoad>>> loads;  // by group, distinct load
   std::int32_t message(const Message& message) const;     // its place
-  // Of one group: the price of the fastest of these messages on each way.
-  std::map<Way, CollectivePrice> fastest(std::size_t group, std::span<const Message> of) const;
+  // The price of the fastest of these messages on each way of group `g`.
+  std::map<Way, CollectivePrice> fastest(std::size_t g, std::span<const Message> of) const;
 };
 
 // All sender-receiver pairs from one stage to another. Copies between the ranks of a stage and
