@@ -186,7 +186,7 @@ Result<Scenario> Comparison::scenario_of(const PointFlags& point) {
   return scenario_from_flags(flags_.scenario, folders_);
 }
 
-// What the same flags say, legal or not.
+// The layout that these flags state, legal or not.
 json Comparison::stated(const PointFlags& point) {
   const AtPoint at(flags_.scenario, point);
   const auto text = stated_text(flags_.scenario, folders_);

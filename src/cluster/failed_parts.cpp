@@ -47,7 +47,7 @@ std::optional<Part> find_part(const Topology& graph, std::string_view text) {
   return std::nullopt;
 }
 
-// What a failure of a vertex cuts: a NIC loses its cable and stays on PCIe.
+// The cables that a failure of a vertex cuts: a NIC loses its cable and stays on PCIe.
 bool concerns(const Topology& graph, const Part& part, const Link& link) {
   if (part.other.valid()) {
     return (link.from == part.one && link.to == part.other) ||

@@ -16,7 +16,7 @@ bool is_path(const std::string& name);  // it has a '/' or ends in .json
 // A name without what people spell differently: "llama3.18b" for "Llama-3.1-8B" and "llama3.1_8b".
 std::string plain_name(std::string_view name);
 
-// Those of `names` in which `word` stands, both spelled plainly.
+// All of `names` in which `word` stands, both spelled plainly.
 std::vector<std::string> names_with(std::string_view word, const std::vector<std::string>& names);
 
 // "did you mean A, B or C?" where two or three names fit a word; else did_you_mean of all `names`.

@@ -52,7 +52,7 @@ FigureRange goodput_of(const RunTerms& terms, const RunForecast& run, Seconds wa
   const FailureProcess& process = terms.hazards.process;
   const double of_process = wall_shares(process, *run.interval).useful;
   const double whole = mean / of_process;
-  // What interruptions take of the wall time. It is near none in a short run, in which hardly
+  // Interruptions take a part of the wall time: near none in a short run, in which hardly
   // anything happens, and nearly normal in a long one; a gamma distribution with the mean and the
   // variance of the renewal process is both.
   const double undisturbed = *run.interval / (*run.interval + process.checkpoint);

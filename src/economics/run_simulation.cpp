@@ -221,7 +221,7 @@ void RunSimulation::train_and_save() {
 
 SimulatedRun RunSimulation::run(double horizon) {
   while (now_ < horizon && !is_drawn_out()) train_and_save();
-  // What no check has seen yet: it is not known to be wrong.
+  // No check has seen this work yet: it is not known to be wrong.
   useful_ += unchecked_.useful;
   stragglers_ += unchecked_.stragglers;
   reduced_ += unchecked_.reduced;

@@ -10,7 +10,7 @@
 namespace stepcast {
 namespace {
 
-// What its time on a link counts as.
+// Its time on a link counts as this traffic.
 Seconds& part_of(LinkTime& time, std::optional<TrafficKind> kind) {
   return kind ? time.by_traffic[static_cast<std::size_t>(*kind)] : time.others;
 }

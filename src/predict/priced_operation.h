@@ -13,7 +13,7 @@
 
 namespace stepcast {
 
-// What a collective sends beside its siblings, who send in step with it.
+// A collective sends this beside its siblings, who send in step with it.
 struct SiblingFlow {
   std::shared_ptr<const SiblingLinks> links;       // null: it shares none
   const std::vector<SiblingUses>* uses = nullptr;  // in `links`, by group: its own first

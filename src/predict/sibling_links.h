@@ -15,7 +15,7 @@
 
 namespace stepcast {
 
-// What one group takes of a link per unit of its rate.
+// One group takes so much of a link per unit of its rate.
 struct SiblingUse {
   std::int32_t link;  // into SiblingLinks::capacities
   double weight;

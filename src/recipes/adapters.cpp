@@ -24,7 +24,7 @@ void refuse(Errors& errors, const char* path, std::string message, std::string h
   errors.push_back({ErrorCode::kIllegal, std::move(message), "", path, std::move(hint)});
 }
 
-// What both trainers cannot do: they shard parameters over data parallel ranks and nothing else.
+// Both trainers lack the rest: they shard parameters over data parallel ranks and nothing else.
 Errors common_refusals(const Scenario& s, const char* trainer) {
   Errors errors;
   const Layout& l = s.layout;

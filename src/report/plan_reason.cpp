@@ -88,7 +88,7 @@ std::string verdict_text(const PlanReport& report) {
 
 namespace {
 
-// What a search leaves as it is although it may decide.
+// A search leaves these keys as they are although they may decide.
 std::vector<std::string> not_varied(const Scenario& base) {
   std::vector<std::string> out = {"precision", "offload", "stage_layers"};
   if (base.model.moe) out.insert(out.end(), {"overlap.ep", "moe.dispatcher"});

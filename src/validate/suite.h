@@ -34,7 +34,7 @@ struct Measured {
   std::optional<double> bubble_fraction = {};
 };
 
-// What the errors of a case may be at most; those of the bubble are a difference.
+// The largest errors that a case may have; those of the bubble are a difference.
 struct CaseLimits {
   std::optional<double> step_time = {};
   std::optional<double> peak_memory = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the whole run takes and costs: figures beside the verdict, and a section.
+// The whole run and its costs: figures beside the verdict, and a section.
 #include "report/html/run_section.h"
 
 #include <fmt/format.h>
