@@ -1,8 +1,8 @@
 # `cmake --install` puts in place:
 #   bin/stepcast                the program, which finds its data beside itself
 #   share/stepcast/             models, topologies, profiles, suites, prices
-#   include/stepcast/, lib/     one static library per layer and its headers
-#   lib/cmake/stepcast/         find_package(stepcast CONFIG) -> stepcast::core ... stepcast::report
+#   include/stepcast/, lib/     the public headers, and static libraries
+#   lib/cmake/stepcast/         find_package(stepcast CONFIG) -> stepcast::api
 include(CMakePackageConfigHelpers)
 
 set(data_folder ${CMAKE_INSTALL_DATADIR}/stepcast)
@@ -18,16 +18,23 @@ install(DIRECTORY calibrate/profiles/ DESTINATION ${data_folder}/profiles
   FILES_MATCHING PATTERN *.json)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+# The headers of src/stepcast are the library's public face; they include these of core and sim, and
+# no other.
+set(public_headers core/error.h core/id.h core/quantity.h core/result.h sim/engine.h sim/time.h
+  sim/workload.h)
+file(GLOB faces CONFIGURE_DEPENDS src/stepcast/*.h)
+install(FILES ${faces} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stepcast)
+foreach(header IN LISTS public_headers)
+  set(path src/${header})
+  if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${path})
+    set(path ${header})
+  endif()
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${path} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stepcast/${folder})
+endforeach()
 get_property(layers GLOBAL PROPERTY STEPCAST_LAYERS)
 foreach(layer IN LISTS layers)
   install(TARGETS stepcast_${layer} EXPORT stepcast ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  get_target_property(folder stepcast_${layer} FOLDER_PATH)
-  get_target_property(place stepcast_${layer} PLACE)
-  get_target_property(parts stepcast_${layer} PARTS)
-  foreach(part IN ITEMS . LISTS parts)
-    file(GLOB headers CONFIGURE_DEPENDS ${folder}/${part}/*.h)
-    install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stepcast/${place}/${part})
-  endforeach()
 endforeach()
 install(EXPORT stepcast NAMESPACE stepcast:: DESTINATION ${package_folder}
   FILE stepcastTargets.cmake)
@@ -51,7 +58,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 # What the headers and the CMake package need; the program alone needs only shared libraries.
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfmt-dev, libexpected-dev, nlohmann-json3-dev, libyaml-cpp-dev")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfmt-dev, libexpected-dev, libtomlplusplus-dev, libyaml-cpp-dev")
 find_program(STEPCAST_DPKG_SHLIBDEPS dpkg-shlibdeps)
 mark_as_advanced(STEPCAST_DPKG_SHLIBDEPS)
 if(STEPCAST_DPKG_SHLIBDEPS)

@@ -23,9 +23,9 @@ function(stepcast_layer name)
   if(sources)
     set(kind PUBLIC)
     add_library(stepcast_${name} STATIC ${sources})
-    # Public headers name tl::expected and nlohmann's forward declarations, and nothing else.
+    # Installed headers name tl::expected, and nothing else of others.
     target_link_libraries(stepcast_${name} PUBLIC
-      fmt::fmt tl::expected nlohmann_json::nlohmann_json Threads::Threads)
+      fmt::fmt tl::expected $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> Threads::Threads)
     target_link_libraries(stepcast_${name} PRIVATE $<BUILD_INTERFACE:stepcast_flags>
       $<BUILD_INTERFACE:Boost::headers> $<BUILD_INTERFACE:Eigen3::Eigen> ${ARG_LIBRARIES})
     stepcast_quick_build(stepcast_${name})
@@ -33,11 +33,11 @@ function(stepcast_layer name)
     set(kind INTERFACE)
     add_library(stepcast_${name} INTERFACE)
   endif()
-  set_target_properties(stepcast_${name} PROPERTIES EXPORT_NAME ${name} FOLDER_PATH ${folder}
-    PLACE ${place} PARTS "${ARG_PARTS}")
+  set_target_properties(stepcast_${name} PROPERTIES EXPORT_NAME ${name} PLACE ${place})
   add_library(stepcast::${name} ALIAS stepcast_${name})
   target_include_directories(stepcast_${name} ${kind}
     $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}> $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/src>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/stepcast>)
   target_compile_features(stepcast_${name} ${kind} cxx_std_20)
   foreach(dependency IN LISTS ARG_DEPENDS)

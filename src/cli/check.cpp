@@ -19,7 +19,6 @@
 #include "core/text/escape.h"
 #include "layout/override.h"
 #include "report/check_report.h"
-#include "validate/case_limits.h"
 
 namespace stepcast::cli {
 namespace {
@@ -52,16 +51,12 @@ Result<std::vector<std::string>> suite_files(const std::vector<std::string>& nam
   std::vector<std::string> out;
   Errors errors;
   for (const std::string& name : names) {
-    if (is_path(name)) {
-      out.push_back(name);
-    } else if (name == "all") {
+    if (name == "all") {
       for (const std::string& one : *shipped) out.push_back(folder + "/" + one + ".json");
-    } else if (std::ranges::find(*shipped, name) != shipped->end()) {
-      out.push_back(folder + "/" + name + ".json");
+    } else if (auto file = suite_file(name, folder)) {
+      out.push_back(std::move(*file));
     } else {
-      const std::string near = did_you_mean(name, *shipped);
-      errors.push_back({ErrorCode::kNotFound, fmt::format("there is no suite '{}'", name), "",
-                        "SUITE", near.empty() ? "a file, all, " + one_of(*shipped) : near});
+      append(errors, file.error());
     }
   }
   if (!errors.empty()) return failure(std::move(errors));
@@ -216,20 +211,6 @@ Errors dropped_cases(const CheckFlags& flags, const std::optional<Baseline>& bas
            flags.baseline, "--update", "update with all of them, or name another baseline"}};
 }
 
-Result<std::vector<Tolerance>> read_tolerances(const std::vector<std::string>& texts) {
-  std::vector<Tolerance> out;
-  Errors errors;
-  for (const std::string& text : texts) {
-    if (auto tolerance = parse_tolerance(text)) {
-      out.push_back(std::move(*tolerance));
-    } else {
-      append(errors, tolerance.error());
-    }
-  }
-  if (!errors.empty()) return failure(std::move(errors));
-  return out;
-}
-
 // Rows that no case is in, found before minutes are spent on forecasts.
 Errors unknown_rows(const std::vector<Tolerance>& tolerances, const std::vector<Suite>& suites) {
   std::vector<CaseResult> cases;
@@ -274,27 +255,6 @@ CheckOptions options_of(const CheckFlags& flags) {
   return options;
 }
 
-// What `--tolerance` and `--baseline` make of the report.
-Result<GateOutcome> judge(const CheckReport& report, const std::vector<Tolerance>& tolerances,
-                          const std::optional<Baseline>& baseline, const CheckFlags& flags) {
-  GateOutcome gate;
-  gate.baseline = flags.baseline;
-  gate.closed = !tolerances.empty() || baseline || limits_any(report.cases);
-  auto broken = apply_tolerances(report.summary, tolerances);
-  if (!broken) return failure(broken.error());
-  // Cases come before figures of all of them: they are what somebody has to look at.
-  gate.broken = broken_case_limits(report.cases);
-  if (baseline) {
-    const BaselineComparison comparison = compare_with_baseline(report, *baseline);
-    // An update accepts what got worse, but still shows it.
-    auto& target = flags.update ? gate.changes : gate.broken;
-    target.insert(target.end(), comparison.regressions.begin(), comparison.regressions.end());
-    gate.changes.insert(gate.changes.end(), comparison.changes.begin(), comparison.changes.end());
-  }
-  gate.broken.insert(gate.broken.end(), broken->begin(), broken->end());
-  return gate;
-}
-
 int run_check(const CheckFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
@@ -305,7 +265,7 @@ int run_check(const CheckFlags& flags) {
   if (!flags.update) output.protect("--baseline", flags.baseline);
   for (const std::string& suite : flags.suites) output.protect("SUITE", suite);
   Errors errors = output.check();
-  const auto tolerances = read_tolerances(flags.tolerances);
+  const auto tolerances = parse_tolerances(flags.tolerances);
   if (!tolerances) append(errors, tolerances.error());
   if (flags.update && flags.baseline.empty()) {
     errors.push_back({ErrorCode::kMissingKey, "names no file to update", "", "--update",
@@ -328,7 +288,8 @@ int run_check(const CheckFlags& flags) {
   }
   const CheckReport report = check(suites, data->folders, options_of(flags));
   if (!report.refused.empty()) return report_errors(report.refused);
-  const auto gate = judge(report, *tolerances, *baseline, flags);
+  const auto gate =
+      judge(report, *tolerances, *baseline ? &**baseline : nullptr, {flags.baseline, flags.update});
   if (!gate) return report_errors(gate.error());
   output.set_main(flags.output, render(flags, report, *gate));
   if (!flags.html.empty()) output.set_file(flags.html, check_html(report, *gate));

@@ -16,6 +16,7 @@
 #include "core/machine_errors.h"
 #include "core/parallel.h"
 #include "core/text/escape.h"
+#include "plan/offers/layout_ranking.h"
 #include "plan/what_if.h"
 #include "report/compare_report.h"
 #include "report/key_difference.h"
@@ -46,9 +47,6 @@ struct Axis {
   std::vector<std::string> values;
 };
 
-// The axis of scenario files. No scenario has such a key.
-constexpr const char* kFiles = "file";
-
 // Files that differ in nothing but their keys are compared, so each has to be a document.
 Errors read_files(const std::vector<std::string>& files, std::vector<Axis>& out) {
   Errors errors;
@@ -63,7 +61,7 @@ Errors read_files(const std::vector<std::string>& files, std::vector<Axis>& out)
     errors.push_back({ErrorCode::kBadValue, fmt::format("'{}' stands there twice", files[i]), "",
                       "SCENARIO", "name each file once"});
   }
-  out.push_back({kFiles, files});
+  out.push_back({kFilesKey, files});
   return errors;
 }
 
@@ -228,7 +226,7 @@ void Comparison::read(const std::vector<Axis>& axes, const std::vector<WhatIf>& 
     point.values = values_at(axes, i);
     PointFlags at{flags_.files.empty() ? "" : flags_.files.front(), {}};
     for (std::size_t a = 0; a < axes.size(); ++a) {
-      if (axes[a].key == kFiles) {
+      if (axes[a].key == kFilesKey) {
         at.file = point.values[a];
       } else {
         at.sets.push_back(axes[a].key + "=" + point.values[a]);

@@ -99,7 +99,7 @@ int run_export(const ExportFlags& flags) {
   auto stated = stated_legal_scenario(flags.scenario, data->folders);
   if (!stated) return report_errors(stated.error());
   note_readings(flags.output, {&stated->scenario});
-  if (std::ranges::find(flags.targets, "schedule") != flags.targets.end()) {
+  if (std::ranges::find(flags.targets, kScheduleTarget) != flags.targets.end()) {
     const auto pricing = make_pricing(stated->scenario, data->folders);
     if (!pricing) return report_errors(pricing.error());
     keep_timed_orders(**pricing, stated->scenario);

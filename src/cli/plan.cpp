@@ -199,7 +199,7 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   const Objective objective = objective_of(flags, limits);
   const auto prices = prices_for({&base}, data.prices, flags);
   if (!prices) return report_errors(prices.error());
-  errors = check_money({&base}, objective, *prices, flags);
+  errors = of_file(flags.scenario.file, check_prices({&base}, objective, *prices));
   if (!errors.empty()) return report_errors(errors);
 
   const auto questions = questions_of(flags, scenario, data.folders);

@@ -158,23 +158,9 @@ Result<PriceList> prices_for(const std::vector<const Scenario*>& scenarios,
   return prices;
 }
 
-Errors check_money(const std::vector<const Scenario*>& scenarios, Objective objective,
-                   const PriceList& prices, const PlanFlags& flags) {
-  std::vector<std::string> unpriced;
-  bool priced = false;
-  for (const Scenario* scenario : scenarios) {
-    const std::string& name = scenario->cluster.spec.name;
-    if (run_terms(*scenario, prices).dollars_per_gpu_hour) {
-      priced = true;
-    } else if (std::find(unpriced.begin(), unpriced.end(), name) == unpriced.end()) {
-      unpriced.push_back(name);
-    }
-  }
-  if (objective != Objective::kCost || priced) return {};
-  return {
-      {ErrorCode::kMissingKey,
-       fmt::format("the objective cost needs a price, and none is listed for {}", one_of(unpriced)),
-       flags.scenario.file, "run.price_per_gpu_hour", "--price DOLLARS"}};
+Errors of_file(const std::string& file, Errors errors) {
+  for (Error& error : errors) error.file = file;
+  return errors;
 }
 
 namespace {

@@ -70,9 +70,7 @@ Errors take_prices(PlanFlags& flags);
 Result<PriceList> prices_for(const std::vector<const Scenario*>& scenarios,
                              const PriceFiles& price_files, const PlanFlags& flags);
 
-// Questions about money that have no answer: a deadline or a budget without tokens, or the
-// objective `cost` where no scenario has a price.
-Errors check_money(const std::vector<const Scenario*>& scenarios, Objective objective,
-                   const PriceList& prices, const PlanFlags& flags);
+// The same errors, as those of a file.
+Errors of_file(const std::string& file, Errors errors);
 
 }  // namespace stepcast::cli

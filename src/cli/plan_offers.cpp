@@ -127,7 +127,8 @@ int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const json& 
   const auto prices = prices_for(scenarios_of(*offers), data.prices, flags);
   if (!prices) return report_errors(prices.error());
   const Objective objective = objective_of(flags, limits);
-  Errors errors = check_money(scenarios_of(*offers), objective, *prices, flags);
+  Errors errors =
+      of_file(flags.scenario.file, check_prices(scenarios_of(*offers), objective, *prices));
   if (!errors.empty()) return report_errors(errors);
 
   OfferSearch search{objective, search_options(flags, limits), {}};

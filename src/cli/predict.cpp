@@ -2,25 +2,20 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/require.h"
 #include "cli/scenario_flags.h"
-#include "core/text/escape.h"
-#include "economics/run_forecast.h"
+#include "plan/offers/layout_ranking.h"
 #include "plan/what_if.h"
 #include "predict/choose_profile.h"
 #include "predict/prediction.h"
 #include "predict/pricing.h"
 #include "report/choice_words.h"
-#include "report/explain.h"
+#include "report/forecast_report.h"
 #include "report/memory_timeline.h"
-#include "report/prediction_json.h"
 #include "report/prediction_table.h"
-#include "report/recorded_runs.h"
-#include "report/run_report.h"
 #include "report/trace.h"
 
 namespace stepcast::cli {
@@ -45,37 +40,10 @@ struct PredictFlags {
   Require require;
 };
 
-Written render(const PredictFlags& flags, const Scenario& scenario, const Prediction& prediction,
-               const RunOutlook* run, const Profile* profile,
-               const std::vector<RecordedRun>& recorded) {
-  const std::string& format = flags.output.format;
-  if (format == "json") {
-    auto object = prediction_object(scenario, prediction);
-    object["recorded_runs"] = recorded_runs_object(recorded);
-    if (run) object["economics"] = run_object(run->terms, run->forecast);
-    if (profile) object["explain"] = explanation_object(*profile);
-    return json_file(object, 2);
-  }
-  if (format == "csv") {
-    if (!run) return prediction_csv(scenario, prediction);
-    return prediction_csv(scenario, prediction, run_columns(run->terms, run->forecast));
-  }
-  const Form form = format == "md" ? Form::kMarkdown : text_form(flags.output);
-  Written out = prediction_table(scenario, prediction, form);
-  out += recorded_runs_table(recorded, form);
-  if (run) out += run_table(run->terms, run->forecast, form);
-  if (profile) {
-    Written explanation = explanation_text(scenario, prediction, *profile);
-    if (run) {
-      explanation += "\n" + simulation_text(run->terms, run->forecast, flags.seed);
-    }
-    if (form == Form::kMarkdown) {
-      out += heading("Explanation", form) + markdown_code_block(explanation.text());
-    } else {
-      out += "\n" + explanation;
-    }
-  }
-  return out;
+Written render(const OutputOptions& output, const ForecastReport& report) {
+  if (output.format == "json") return forecast_json(report);
+  if (output.format == "csv") return forecast_csv(report);
+  return forecast_text(report, output.format == "md" ? Form::kMarkdown : text_form(output));
 }
 
 // Viewers in a browser take long over a larger file, and nothing has told the user how large it is.
@@ -131,8 +99,7 @@ Result<Scenario> read_changed(const PredictFlags& flags, const DataFolders& fold
   return scenario;
 }
 
-int run_predict(PredictFlags& flags) {
-  Output output;
+Errors plan_output(PredictFlags& flags, Output& output) {
   output.plan("-o", flags.output.file);
   output.plan("--trace", flags.trace);
   output.plan("--memory-timeline", flags.memory_timeline);
@@ -140,8 +107,13 @@ int run_predict(PredictFlags& flags) {
   output.protect("SCENARIO", flags.scenario.file);
   output.protect("--prices", flags.prices);
   for (const auto& value : flags.scenario.values) output.protect("input", value->value);
-  Errors errors = output.check();
-  if (errors.empty()) errors = flags.require.read();
+  if (Errors errors = output.check(); !errors.empty()) return errors;
+  return flags.require.read();
+}
+
+int run_predict(PredictFlags& flags) {
+  Output output;
+  Errors errors = plan_output(flags, output);
   if (!errors.empty()) return report_errors(errors);
   auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
@@ -166,9 +138,13 @@ int run_predict(PredictFlags& flags) {
   if (!errors.empty()) return report_errors(errors);
   const auto measured = MeasuredErrors::read(data->folders.profiles);
   if (!measured) return report_errors(measured.error());
-  const std::vector<RecordedRun> recorded = recorded_runs(*scenario, *measured);
-  output.set_main(flags.output, render(flags, *scenario, *prediction, outlook,
-                                       profile ? &*profile : nullptr, recorded));
+  const ForecastReport report{*scenario,
+                              *prediction,
+                              *run,
+                              recorded_runs(*scenario, *measured),
+                              profile ? &*profile : nullptr,
+                              flags.seed};
+  output.set_main(flags.output, render(flags.output, report));
   std::size_t trace_bytes = 0;
   if (!flags.trace.empty()) {
     Written trace = trace_json(*scenario, *prediction);
@@ -181,7 +157,7 @@ int run_predict(PredictFlags& flags) {
                                                : memory_timeline_csv(*prediction));
   }
   if (!flags.html.empty())
-    output.set_file(flags.html, prediction_html(*scenario, *prediction, outlook, recorded));
+    output.set_file(flags.html, prediction_html(*scenario, *prediction, outlook, report.recorded));
   if (const int code = output.commit(); code != kOk) return code;
   note_written(flags.output, flags.memory_timeline);
   note_written(flags.output, flags.html);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/require.h"
 
-#include "economics/prices.h"
-
 namespace stepcast::cli {
 
 void Require::add_to(CommandLine app) {
@@ -31,15 +29,6 @@ Errors Require::judge(const Prediction& prediction, const RunOutlook* run) {
 int Require::code(int code) const {
   for (const std::string& sentence : broken_) tell_line(sentence);
   return broken_.empty() ? code : kNotKept;
-}
-
-Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Prediction& prediction,
-                                             const PriceFiles& price_files) {
-  if (!scenario.run) return std::nullopt;
-  const auto prices = load_prices(price_files);
-  if (!prices) return failure(prices.error());
-  return run_outlook(scenario, *prices,
-                     {prediction.step_time, prediction.step_time_low, prediction.step_time_high});
 }
 
 }  // namespace stepcast::cli

@@ -2,7 +2,6 @@
 // --require: what a forecast must keep, with an exit code of its own.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,9 +30,5 @@ class Require {
   std::vector<Requirement> requirements_;
   std::vector<std::string> broken_;
 };
-
-// The forecast of the whole run, if the scenario says something about it.
-Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Prediction& prediction,
-                                             const PriceFiles& price_files);
 
 }  // namespace stepcast::cli

@@ -16,27 +16,7 @@
 #include "core/text/escape.h"
 
 namespace stepcast::cli {
-namespace {
-
 namespace fs = std::filesystem;
-
-bool holds_data(const fs::path& folder) {
-  std::error_code none;
-  return fs::is_directory(folder / "models", none) && fs::is_directory(folder / "topologies", none);
-}
-
-DataRoot data_in(const fs::path& root) {
-  // The source tree keeps profiles beside the code that fits them.
-  std::error_code none;
-  const fs::path in_source = root / "calibrate" / "profiles";
-  const fs::path profiles = fs::is_directory(in_source, none) ? in_source : root / "profiles";
-  return {{(root / "models").string(), (root / "topologies").string(), profiles.string()},
-          (root / "suites").string(),
-          {(root / "prices").string(), ""},
-          root.string()};
-}
-
-}  // namespace
 
 void add_output_flags(CommandLine app, OutputOptions& output,
                       const std::vector<std::string>& formats) {
@@ -86,11 +66,12 @@ Result<DataRoot> find_data(const std::string& data) {
   std::error_code none;
   const fs::path program = fs::read_symlink("/proc/self/exe", none);
   const fs::path folder = program.parent_path();
-  if (const fs::path shared = folder.parent_path() / "share" / "stepcast"; holds_data(shared)) {
-    return data_in(shared);
+  if (const fs::path shared = folder.parent_path() / "share" / "stepcast";
+      holds_data(shared.string())) {
+    return data_in(shared.string());
   }
   for (fs::path above = folder; above != above.root_path(); above = above.parent_path()) {
-    if (holds_data(above)) return data_in(above);
+    if (holds_data(above.string())) return data_in(above.string());
   }
   return failure({ErrorCode::kNotFound,
                   fmt::format("no data folder beside {} or above it", program.string()), "",

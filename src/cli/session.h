@@ -10,9 +10,8 @@
 #include "cli/command_line.h"
 #include "core/error.h"
 #include "core/text/written.h"
-#include "economics/prices.h"
-#include "layout/scenario.h"
 #include "report/document_form.h"
+#include "stepcast/detail/data_root.h"
 
 namespace stepcast::cli {
 
@@ -47,13 +46,6 @@ void add_markdown_flag(CommandLine app, std::string& file);  // beside --format,
 void add_data_flag(CommandLine app, std::string& data);
 void add_threads_flag(CommandLine app, int& threads);
 int threads_of(int asked);  // 0: as many as the machine has
-
-struct DataRoot {
-  DataFolders folders;
-  std::string suites;
-  PriceFiles prices;
-  std::string root;
-};
 
 // `data` when given, else share/stepcast beside the program's folder, else the source tree above
 // it.

@@ -2,22 +2,13 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cluster/cluster.h"
-#include "core/text/escape.h"
-#include "layout/keys.h"
-#include "layout/legality.h"
-#include "model/import_model.h"
-#include "report/number_text.h"
-#include "report/text_table.h"
+#include "report/catalog.h"
 
 namespace stepcast::cli {
 namespace {
-
-using nlohmann::ordered_json;
 
 struct ShowFlags {
   OutputOptions output;
@@ -25,200 +16,17 @@ struct ShowFlags {
   std::string data;
 };
 
-// A table for people and the same as exact values.
-struct Listing {
-  TextTable table;
-  ordered_json values = ordered_json::array();
-};
-
-bool matches(const std::string& name, const std::string& filter) {
-  return name.find(filter) != std::string::npos;
-}
-
-// Whether a layout of the model can be forecast.
-std::string forecast_text(const Model& model) {
-  const std::string why = unsupported_in(model);
-  return why.empty() ? "yes" : "not yet: " + why;
-}
-
-Result<Listing> list_of_models(const DataFolders& folders, const std::string& filter) {
-  const auto entries = list_models(folders.models);
-  if (!entries) return failure(entries.error());
-  Listing out{TextTable({{"model", Align::kLeft},
-                         {"parameters"},
-                         {"active"},
-                         {"layers"},
-                         {"hidden"},
-                         {"heads"},
-                         {"kv heads"},
-                         {"ffn"},
-                         {"vocabulary"},
-                         {"positions"},
-                         {"forecast", Align::kLeft}})};
-  for (const ModelEntry& entry : *entries) {
-    if (!matches(entry.name, filter)) continue;
-    const auto model = find_model(entry.name, folders.models);
-    if (!model) return failure(model.error());
-    const ParameterCount count = count_parameters(*model);
-    const auto text = [](std::int64_t value) { return fmt::format("{}", value); };
-    out.table.add_row({entry.name, parameters_text(count.total()),
-                       model->moe ? parameters_text(count.active) : "", text(model->layers),
-                       text(model->hidden), text(model->heads), text(model->kv_heads),
-                       text(model->ffn), text(model->vocab), text(model->max_positions),
-                       forecast_text(*model)});
-    ordered_json value;
-    value["name"] = entry.name;
-    value["parameters"] = count.total();
-    value["active_parameters"] = count.active;
-    value["layers"] = model->layers;
-    value["hidden"] = model->hidden;
-    value["heads"] = model->heads;
-    value["kv_heads"] = model->kv_heads;
-    value["head_dim"] = model->head_dim;
-    value["ffn"] = model->ffn;
-    value["vocab"] = model->vocab;
-    value["max_positions"] = model->max_positions;
-    if (model->moe) value["experts"] = model->moe->experts;
-    value["forecast"] = unsupported_in(*model).empty();
-    value["source"] = entry.source;
-    out.values.push_back(std::move(value));
-  }
-  return out;
-}
-
-const char* network_of(const ClusterSpec& spec) {
-  return name_of(spec.network.value_or(Network::kNone));
-}
-
-Result<Listing> list_of_clusters(const DataFolders& folders, const std::string& filter) {
-  const auto specs = list_clusters(folders.topologies);
-  if (!specs) return failure(specs.error());
-  Listing out{TextTable({{"cluster", Align::kLeft},
-                         {"GPU", Align::kLeft},
-                         {"GPUs/node"},
-                         {"scale-up/GPU"},
-                         {"NICs/node"},
-                         {"each"},
-                         {"network", Align::kLeft}})};
-  for (const ClusterSpec& spec : *specs) {
-    if (!matches(spec.name, filter)) continue;
-    out.table.add_row({spec.name, spec.accelerator.name, fmt::format("{}", spec.gpus_per_node),
-                       rate_text(spec.scale_up_bandwidth), fmt::format("{}", spec.nics_per_node),
-                       spec.nics_per_node > 0 ? rate_text(spec.nic_bandwidth) : "",
-                       network_of(spec)});
-    ordered_json value;
-    value["name"] = spec.name;
-    value["title"] = spec.title;
-    value["accelerator"] = spec.accelerator.name;
-    value["gpus_per_node"] = spec.gpus_per_node;
-    value["scale_up_bytes_per_s"] = spec.scale_up_bandwidth.value();
-    value["nvlink_domain_nodes"] = spec.nvlink_domain_nodes;
-    value["nics_per_node"] = spec.nics_per_node;
-    value["nic_bytes_per_s"] = spec.nic_bandwidth.value();
-    value["network"] = network_of(spec);
-    value["oversubscription"] = spec.oversubscription;
-    value["sources"] = spec.sources;
-    out.values.push_back(std::move(value));
-  }
-  return out;
-}
-
-std::string tflops_text(std::optional<FlopsPerSecond> rate) {
-  return rate ? number_text(rate->value() / 1e12) : "";
-}
-
-Result<Listing> list_of_gpus(const DataFolders& folders, const std::string& filter) {
-  const auto gpus = list_accelerators(folders.topologies);
-  if (!gpus) return failure(gpus.error());
-  Listing out{TextTable({{"GPU", Align::kLeft},
-                         {"title", Align::kLeft},
-                         {"memory GiB"},
-                         {"bandwidth"},
-                         {"bf16 TFLOP/s"},
-                         {"fp8 TFLOP/s"},
-                         {"SMs"},
-                         {"W"},
-                         {"profile", Align::kLeft}})};
-  for (const Accelerator& gpu : *gpus) {
-    if (!matches(gpu.name, filter)) continue;
-    out.table.add_row({gpu.name, gpu.title, gib_text(gpu.memory), rate_text(gpu.memory_bandwidth),
-                       tflops_text(gpu.peak(DataType::kBf16)),
-                       tflops_text(gpu.peak(DataType::kFp8)), fmt::format("{}", gpu.sm_count),
-                       number_text(gpu.power_w), gpu.profile});
-    ordered_json value;
-    value["name"] = gpu.name;
-    value["title"] = gpu.title;
-    value["memory_bytes"] = gpu.memory;
-    value["memory_bandwidth_bytes_per_s"] = gpu.memory_bandwidth.value();
-    for (const auto& [type, peak] : gpu.dense_peak) {
-      value["dense_peak_flops_per_s"][name_of(type)] = peak.value();
-    }
-    value["sm_count"] = gpu.sm_count;
-    value["power_w"] = gpu.power_w;
-    if (!gpu.profile.empty()) value["profile"] = gpu.profile;
-    value["sources"] = gpu.sources;
-    out.values.push_back(std::move(value));
-  }
-  return out;
-}
-
-Result<Listing> list_of_schedules(const DataFolders&, const std::string& filter) {
-  Listing out{TextTable({{"schedule", Align::kLeft},
-                         {"bubble", Align::kLeft},
-                         {"micro-batches in memory, stage 0", Align::kLeft},
-                         {"source", Align::kLeft}})};
-  for (const Schedule* schedule : schedules()) {
-    if (!schedule->is_supported() || !matches(schedule->name, filter)) continue;
-    out.table.add_row({schedule->name, schedule->bubble, schedule->in_flight, schedule->source});
-    ordered_json value;
-    value["name"] = schedule->name;
-    value["bubble"] = schedule->bubble;
-    value["in_flight"] = schedule->in_flight;
-    value["source"] = schedule->source;
-    out.values.push_back(std::move(value));
-  }
-  return out;
-}
-
-Result<Listing> list_of_keys(const DataFolders&, const std::string& filter) {
-  Listing out{TextTable({{"key", Align::kLeft},
-                         {"value", Align::kLeft, false, true},
-                         {"default", Align::kLeft, false, true},
-                         {"flag", Align::kLeft},
-                         {"what it says", Align::kLeft, false, true}})};
-  for (const Key* key : keys()) {
-    if (!matches(key->path, filter)) continue;
-    const char* flag = key->flag.name == nullptr ? "" : key->flag.name;
-    out.table.add_row({key->path, key->type->accepts(), key->fallback.text(), flag, key->help});
-    ordered_json value;
-    value["key"] = key->path;
-    value["value"] = key->type->accepts();
-    value["default"] = key->fallback.text();
-    if (key->flag.name != nullptr) value["flag"] = flag;
-    value["help"] = key->help;
-    value["searched"] = key->search != nullptr;
-    out.values.push_back(std::move(value));
-  }
-  return out;
-}
-
-using Lister = Result<Listing> (*)(const DataFolders&, const std::string&);
-
-int run_show(const ShowFlags& flags, const char* topic, Lister list) {
+int run_show(const ShowFlags& flags, const std::string& topic) {
   Output output(Worth::kNothing);
   output.plan("-o", flags.output.file);
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
   const auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
-  const auto listing = list(data->folders, flags.filter);
+  const auto listing = list_catalog(topic, data->folders, flags.filter);
   if (!listing) return report_errors(listing.error());
-  if (listing->table.empty() && !flags.filter.empty()) {
-    return report_errors({{ErrorCode::kNotFound, fmt::format("no name contains '{}'", flags.filter),
-                           "", "FILTER", fmt::format("stepcast show {} lists all", topic)}});
-  }
   const std::string& format = flags.output.format;
   if (format == "json") {
-    output.set_main(flags.output, json_file(listing->values, 1));
+    output.set_main(flags.output, listing->json);
   } else if (format == "csv") {
     output.set_main(flags.output, listing->table.csv());
   } else {
@@ -233,24 +41,15 @@ int run_show(const ShowFlags& flags, const char* topic, Lister list) {
 std::vector<Command> add_show(CommandLine program) {
   CommandLine show = program.add_command("show", "list what ships");
   show.footer("Example: stepcast show models llama");
-  struct Topic {
-    const char* name;
-    const char* help;
-    Lister list;
-  };
   std::vector<Command> out;
-  for (const Topic& topic : {Topic{"models", "models, with exact parameter counts", list_of_models},
-                             Topic{"clusters", "clusters", list_of_clusters},
-                             Topic{"gpus", "accelerators", list_of_gpus},
-                             Topic{"schedules", "pipeline schedules", list_of_schedules},
-                             Topic{"keys", "keys of training and layout", list_of_keys}}) {
+  for (const CatalogTopic& topic : catalog_topics()) {
     auto flags = std::make_shared<ShowFlags>();
     CommandLine app = show.add_command(topic.name, topic.help);
     app.footer(fmt::format("Example: stepcast show {} --format json", topic.name));
     app.add("FILTER", flags->filter, "only names that contain this");
     add_output_flags(app, flags->output, {"table", "json", "csv", "md"});
     add_data_flag(app, flags->data);
-    out.push_back({app, [flags, topic] { return run_show(*flags, topic.name, topic.list); }});
+    out.push_back({app, [flags, topic] { return run_show(*flags, topic.name); }});
   }
   return out;
 }

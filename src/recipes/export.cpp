@@ -144,7 +144,7 @@ constexpr Target kTargets[] = {{"torchrun", with_torchrun},
                                {"peft", with_peft},
                                {"torchtune", with_torchtune},
                                {"rankmap", rank_map},
-                               {"schedule", schedule_file}};
+                               {kScheduleTarget, schedule_file}};
 
 }  // namespace
 

@@ -14,6 +14,8 @@ namespace stepcast {
 
 // Each framework has its own files; scripts and manifests hold them; ranks and passes are tables.
 std::vector<std::string> export_target_names();
+// The table of passes: the one target that may need the order that prices give.
+inline constexpr const char* kScheduleTarget = "schedule";
 
 struct ExportOptions {
   PodJob pod_job = PodJob::kJobSet;

@@ -21,6 +21,15 @@ struct GateOutcome {
   bool closed = false;           // there were limits or a baseline: the outcome is a verdict
 };
 
+// What limits and a baseline make of a report; null: there is none. An `update` of the baseline
+// accepts what got worse, but still shows it. Errors: limits of rows that there are not.
+struct BaselineUse {
+  std::string file = {};
+  bool update = false;
+};
+Result<GateOutcome> judge(const CheckReport& report, const std::vector<Tolerance>& tolerances,
+                          const Baseline* baseline = nullptr, const BaselineUse& use = {});
+
 // What formats for people show. Formats for programs always hold everything.
 struct CheckView {
   bool tags = false;  // a row of the summary per tag

@@ -30,6 +30,9 @@ struct Sensitivity {
 
 enum class Scaling { kNone, kStrong, kWeak };
 
+// The axis of scenario files. No scenario has such a key.
+inline constexpr const char* kFilesKey = "file";
+
 struct CompareReport {
   std::vector<std::string> keys;           // varied; "file" first where files are compared
   std::vector<KeyDifference> differences;  // between the files, values in their order

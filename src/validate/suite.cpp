@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/data_name.h"
 #include "core/json.h"
 #include "core/text/escape.h"
 #include "core/unit_text.h"
@@ -196,6 +198,18 @@ Result<Suite> load_suite(const std::string& file) {
   const auto document = JsonDocument::load(file);
   if (!document) return failure(document.error());
   return read_suite(**document);
+}
+
+Result<std::string> suite_file(const std::string& name_or_path, const std::string& folder) {
+  if (is_path(name_or_path)) return name_or_path;
+  const auto shipped = data_names(folder);
+  if (!shipped) return failure(shipped.error());
+  if (std::ranges::find(*shipped, name_or_path) != shipped->end()) {
+    return folder + "/" + name_or_path + ".json";
+  }
+  const std::string near = did_you_mean(name_or_path, *shipped);
+  return failure({ErrorCode::kNotFound, fmt::format("there is no suite '{}'", name_or_path), "",
+                  "SUITE", near.empty() ? "a file, all, " + one_of(*shipped) : near});
 }
 
 }  // namespace stepcast

@@ -64,4 +64,7 @@ struct Suite {
 
 Result<Suite> load_suite(const std::string& file);
 
+// The file of a shipped suite's name; a path stays. Errors: there is none of this name.
+Result<std::string> suite_file(const std::string& name_or_path, const std::string& folder);
+
 }  // namespace stepcast

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/gathered_errors.h"
 #include "core/unit_text.h"
 
 namespace stepcast {
@@ -48,6 +49,20 @@ Result<Tolerance> parse_limit(std::string_view text, const std::vector<std::stri
 
 Result<Tolerance> parse_tolerance(std::string_view text) {
   return parse_limit(text, metric_names(), "step_time.mean_abs_error=0.10");
+}
+
+Result<std::vector<Tolerance>> parse_tolerances(const std::vector<std::string>& texts) {
+  std::vector<Tolerance> out;
+  Errors errors;
+  for (const std::string& text : texts) {
+    if (auto tolerance = parse_tolerance(text)) {
+      out.push_back(std::move(*tolerance));
+    } else {
+      append(errors, tolerance.error());
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return out;
 }
 
 Result<std::vector<Finding>> apply_tolerances(const Summary& summary,

@@ -28,6 +28,8 @@ struct Finding {
 Result<Tolerance> parse_limit(std::string_view text, const std::vector<std::string>& figures,
                               std::string_view example, const std::string& flag = "--tolerance");
 Result<Tolerance> parse_tolerance(std::string_view text);  // of metric_names()
+// All of them, or everything that is wrong with some.
+Result<std::vector<Tolerance>> parse_tolerances(const std::vector<std::string>& texts);
 
 // One finding per limit that is not kept. Naming a row that the summary lacks is an input error.
 Result<std::vector<Finding>> apply_tolerances(const Summary& summary,

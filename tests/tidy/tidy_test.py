@@ -90,6 +90,7 @@ class Rules(unittest.TestCase):
         self.offends("names", "src/core/CamelCase.cpp", SPDX, "snake_case")
         self.offends("names", "tests/core/length.cpp", "TEST(A, B) {}", "_test.cpp")
         self.offends("names", "src/model/length.h", SPDX, "same name as src/core/length.h")
+        self.accepts("names", "src/stepcast/length.h", SPDX)
         self.accepts("names", "tests/core/length.h", SPDX)
         kernels = {f"src/kernels/{backend}/gemm.h": SPDX for backend in ("cpu", "cuda")}
         self.assertEqual([], findings("names", kernels))
@@ -265,6 +266,8 @@ class Rules(unittest.TestCase):
             found = findings("used", {header: SPDX + code, "src/cli/a.cpp": '#include "core/a.h"'})
             self.assertEqual(1, len(found), found)
             self.assertIn(words, found[0])
+        # The public face is for programs of others.
+        self.accepts("used", "src/stepcast/a.h", SPDX + "int lonely();")
 
     def test_used_by_tests_alone(self):
         changes = {"src/core/a.h": "int tested();",

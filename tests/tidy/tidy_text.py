@@ -3,7 +3,7 @@
 
 import re
 
-from tidy_tree import HEADERS, SCRIPTS, SOURCES
+from tidy_tree import HEADERS, PUBLIC, SCRIPTS, SOURCES
 
 MAX_COLUMNS = 100
 MAX_LINES = 600
@@ -90,7 +90,7 @@ def headers_of_one_name(tree):
     seen = {}
     for file in tree.with_suffix(*HEADERS):
         name = tree.name(file)
-        if not name.startswith(LIBRARY):
+        if not name.startswith(LIBRARY) or name.startswith(PUBLIC):
             continue
         others = seen.setdefault(file.name, [])
         clashes = [other for other in others

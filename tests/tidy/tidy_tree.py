@@ -6,6 +6,9 @@ import pathlib
 import re
 
 SKIPPED = {"build", ".git", ".cache", "__pycache__", ".ipynb_checkpoints"}
+# The public face: what is declared here is for programs of others, and named after what it is about
+# like the layer behind it. The examples in its headers are what uses it (tests/package).
+PUBLIC = "src/stepcast/"
 HEADERS = {".h", ".cuh"}
 SOURCES = {*HEADERS, ".cpp", ".cu"}
 SCRIPTS = {".py", ".sh"}

@@ -14,7 +14,7 @@ import collections
 import re
 
 from tidy_fields import unread_fields
-from tidy_tree import HEADERS
+from tidy_tree import HEADERS, PUBLIC
 
 # One line each, "FILE NAME: reason" ("STRUCT::FIELD" for the name of a field), or "FILE: reason" of
 # a whole header.
@@ -169,7 +169,8 @@ def stem(name):
 
 
 def is_header(name):
-    return name.endswith(tuple(HEADERS)) and name.startswith(DECLARING)
+    return (name.endswith(tuple(HEADERS)) and name.startswith(DECLARING)
+            and not name.startswith(PUBLIC))
 
 
 def read_exceptions(tree):

@@ -62,6 +62,14 @@ bool rank(Objective objective, const Planner& planner, const PriceList& prices, 
 
 }  // namespace
 
+Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Prediction& prediction,
+                                             const PriceFiles& price_files) {
+  if (!scenario.run) return std::nullopt;
+  const auto prices = load_prices(price_files);
+  if (!prices) return failure(prices.error());
+  return run_outlook(scenario, *prices, step_time_of(prediction));
+}
+
 RunOutlook outlook_of(const Planner& planner, const PriceList& prices, const FoundLayout& found) {
   Scenario scenario = planner.space().base();
   planner.space().put(found.choice, scenario);

@@ -3,11 +3,17 @@
 // for each framework, and differ between frameworks by the size of a checkpoint only.
 #pragma once
 
+#include <optional>
+
+#include "economics/prices.h"
 #include "plan/offers/objective.h"
 #include "plan/planner.h"
 
 namespace stepcast {
 
+// The forecast of the whole run, if the scenario says something about it.
+Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Prediction& prediction,
+                                             const PriceFiles& price_files);
 RunOutlook outlook_of(const Planner& planner, const PriceList& prices, const FoundLayout& found);
 
 // As Planner::search, with `found` ordered by the objective and `proven` of that order: when places

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/offers/objective.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -44,6 +46,25 @@ double objective_value(Objective objective, Seconds step, const RunForecast& run
       return wall_s_per_step(step, run);
   }
   return kNone;
+}
+
+Errors check_prices(const std::vector<const Scenario*>& scenarios, Objective objective,
+                    const PriceList& prices) {
+  std::vector<std::string> unpriced;
+  bool priced = false;
+  for (const Scenario* scenario : scenarios) {
+    const std::string& name = scenario->cluster.spec.name;
+    if (run_terms(*scenario, prices).dollars_per_gpu_hour) {
+      priced = true;
+    } else if (std::find(unpriced.begin(), unpriced.end(), name) == unpriced.end()) {
+      unpriced.push_back(name);
+    }
+  }
+  if (objective != Objective::kCost || priced) return {};
+  return {
+      {ErrorCode::kMissingKey,
+       fmt::format("the objective cost needs a price, and none is listed for {}", one_of(unpriced)),
+       "", "run.price_per_gpu_hour", "--price DOLLARS"}};
 }
 
 }  // namespace stepcast

@@ -30,6 +30,10 @@ inline StepTime step_time_of(const Prediction& prediction) {
 // goodput.
 double objective_value(Objective objective, Seconds step, const RunForecast& run);
 
+// Whether the objective can be answered. Errors: `cost` where no scenario has a price.
+Errors check_prices(const std::vector<const Scenario*>& scenarios, Objective objective,
+                    const PriceList& prices);
+
 // Seconds of wall time for one step's tokens; infinite without goodput.
 double wall_s_per_step(Seconds step, const RunForecast& run);
 // Dollars, of the tokens or per million; infinite without a price.

@@ -2,9 +2,7 @@
 // A program of somebody else: forecasts one step through the installed library.
 #include <cstdio>
 
-#include "core/json.h"
-#include "layout/scenario.h"
-#include "predict/prediction.h"
+#include "stepcast/stepcast.h"
 
 namespace {
 
@@ -24,18 +22,12 @@ int report(const stepcast::Errors& errors) {
 }  // namespace
 
 int main() {
-  const std::string data = STEPCAST_DATA_DIR;
-  const stepcast::DataFolders folders{
-      .models = data + "/models",
-      .topologies = data + "/topologies",
-      .profiles = data + "/profiles",
-  };
-  auto document = stepcast::JsonDocument::parse(kScenario, "scenario");
-  if (!document) return report(document.error());
-  const auto scenario = stepcast::read_scenario(**document, folders);
+  const auto data = stepcast::api::Data::open(STEPCAST_DATA_DIR);
+  if (!data) return report(data.error());
+  const auto scenario = stepcast::api::Scenario::parse(*data, kScenario);
   if (!scenario) return report(scenario.error());
-  const auto prediction = stepcast::predict(*scenario, folders);
+  const auto prediction = stepcast::api::predict(*scenario);
   if (!prediction) return report(prediction.error());
-  std::printf("step %.4f s\n", prediction->step_time.value());
-  return prediction->step_time > stepcast::Seconds(0) ? 0 : 1;
+  std::printf("step %.4f s\n", prediction->step_time().value());
+  return prediction->step_time() > stepcast::Seconds(0) ? 0 : 1;
 }

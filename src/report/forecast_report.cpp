@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/forecast_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/text/escape.h"
+#include "report/explain.h"
+#include "report/prediction_json.h"
+#include "report/prediction_table.h"
+#include "report/run_report.h"
+
+namespace stepcast {
+
+Written forecast_json(const ForecastReport& report) {
+  auto object = prediction_object(report.scenario, report.prediction);
+  object["recorded_runs"] = recorded_runs_object(report.recorded);
+  if (report.run) object["economics"] = run_object(report.run->terms, report.run->forecast);
+  if (report.explained) object["explain"] = explanation_object(*report.explained);
+  return json_file(object, 2);
+}
+
+Written forecast_csv(const ForecastReport& report) {
+  if (!report.run) return prediction_csv(report.scenario, report.prediction);
+  return prediction_csv(report.scenario, report.prediction,
+                        run_columns(report.run->terms, report.run->forecast));
+}
+
+Written forecast_text(const ForecastReport& report, Form form) {
+  const auto& run = report.run;
+  Written out = prediction_table(report.scenario, report.prediction, form);
+  out += recorded_runs_table(report.recorded, form);
+  if (run) out += run_table(run->terms, run->forecast, form);
+  if (!report.explained) return out;
+  Written explanation = explanation_text(report.scenario, report.prediction, *report.explained);
+  if (run) explanation += "\n" + simulation_text(run->terms, run->forecast, report.seed);
+  if (form == Form::kMarkdown) {
+    return out + heading("Explanation", form) + markdown_code_block(explanation.text());
+  }
+  return out + "\n" + explanation;
+}
+
+}  // namespace stepcast

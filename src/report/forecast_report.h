@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The outcome of `predict` in every format: the forecast of a step, with the recorded runs that it
+// resembles and, where they were asked for, the whole run and an explanation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cost/profile.h"
+#include "economics/run_forecast.h"
+#include "predict/prediction.h"
+#include "report/document_form.h"
+#include "report/recorded_runs.h"
+
+namespace stepcast {
+
+struct ForecastReport {
+  const Scenario& scenario;
+  const Prediction& prediction;
+  std::optional<RunOutlook> run = {};      // of a scenario that says something about its run
+  std::vector<RecordedRun> recorded = {};  // the nearest first
+  const Profile* explained = nullptr;      // given: also what each cost rests on
+  std::uint64_t seed = 0;                  // of the run that an explanation draws
+};
+
+Written forecast_text(const ForecastReport& report, Form form);  // text or Markdown
+Written forecast_csv(const ForecastReport& report);
+Written forecast_json(const ForecastReport& report);
+
+}  // namespace stepcast

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folders of one collection of data.
+#pragma once
+
+#include <string>
+
+#include "economics/prices.h"
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+struct DataRoot {
+  DataFolders folders;
+  std::string suites;
+  PriceFiles prices;
+  std::string root;
+};
+
+bool holds_data(const std::string& folder);
+DataRoot data_in(const std::string& folder);  // of the source tree, or of an installation
+
+}  // namespace stepcast

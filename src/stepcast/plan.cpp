@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepcast/plan.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/assert.h"
+#include "core/text/escape.h"
+#include "plan/offers/layout_ranking.h"
+#include "plan/planner.h"
+#include "report/plan_entry.h"
+#include "report/plan_report.h"
+#include "stepcast/detail/data_root.h"
+#include "stepcast/detail/read_scenario.h"
+
+namespace stepcast::api {
+
+struct Plan::Made {
+  Scenario stated;
+  std::unique_ptr<const Planner> planner;
+  SearchResult result;
+  PriceList prices;
+  Objective objective;
+  std::size_t top;
+
+  PlanReport report() const {
+    PlanReport out{*planner, result, {}, top};
+    out.objective = objective;
+    if (planner->space().base().run || objective != Objective::kStepTime) out.prices = &prices;
+    return out;
+  }
+};
+
+namespace {
+
+SearchOptions options_of(const PlanOptions& options, const PlanInput& limits) {
+  SearchOptions out;
+  out.top = options.top;
+  out.replays = options.replays;
+  out.prove = options.prove;
+  out.time_limit_s = options.time_limit.value();
+  out.memory_margin = options.memory_margin >= 0 ? options.memory_margin
+                                                 : limits.memory_margin.value_or(kMemoryMargin);
+  out.risk = options.risk > 0 ? options.risk : limits.risk.value_or(out.risk);
+  out.threads = std::max(1, options.threads);
+  out.stop = options.stop;
+  if (options.progress) {
+    out.progress = [tell = options.progress](const SearchProgress& state) {
+      tell({Seconds(state.elapsed_s), state.bounded, state.replayed, Seconds(state.best_s),
+            Seconds(state.bound_s)});
+    };
+  }
+  share_time_limit(out);
+  return out;
+}
+
+Result<Objective> read_objective(const std::string& asked, const PlanInput& limits) {
+  const std::string name =
+      asked.empty() ? limits.objective.value_or(name_of(Objective::kStepTime)) : asked;
+  const auto& names = objective_names();
+  if (std::ranges::find(names, name) == names.end()) {
+    return failure(
+        {ErrorCode::kBadValue, "'" + name + "' is no objective", "", "objective", one_of(names)});
+  }
+  return objective_of(name);
+}
+
+}  // namespace
+
+Result<Plan> plan(const Scenario& scenario, const PlanOptions& options) {
+  const DataRoot& data = scenario.data().root();
+  auto planner = Planner::make(*document_of(scenario), data.folders);
+  if (!planner) return failure(planner.error());
+  const PlanInput limits = (*planner)->limits();
+  const auto objective = read_objective(options.objective, limits);
+  if (!objective) return failure(objective.error());
+  auto prices = load_prices({data.prices.folder, options.prices});
+  if (!prices) return failure(prices.error());
+  Errors errors = check_prices({&(*planner)->space().base()}, *objective, *prices);
+  if (!errors.empty()) return failure(std::move(errors));
+  auto result = search_by(*objective, **planner, *prices, options_of(options, limits));
+  if (!result) return failure(result.error());
+  if (result->bounded == 0 && !result->interrupted) return failure(refusals(result->space));
+  return Plan(std::make_shared<const Plan::Made>(scenario, std::move(*planner), std::move(*result),
+                                                 std::move(*prices), *objective,
+                                                 static_cast<std::size_t>(options.top)));
+}
+
+std::size_t Plan::places() const { return made_->result.found.size(); }
+bool Plan::proven() const { return made_->result.proven; }
+std::string Plan::layout(std::size_t place) const {
+  return choice_text(*made_->planner, made_->result.found.at(place).choice);
+}
+Seconds Plan::step_time(std::size_t place) const {
+  return made_->result.found.at(place).prediction.step_time;
+}
+
+Scenario Plan::scenario(std::size_t place) const {
+  nlohmann::json stated = nlohmann::json::parse(made_->stated.json());
+  nlohmann::json layout(layout_object(*made_->planner, made_->result.found.at(place).choice));
+  // A layout is written with its framework, which a scenario states beside it.
+  stated["training"]["framework"] = layout.at("framework");
+  layout.erase("framework");
+  stated["layout"] = std::move(layout);
+  auto out = Scenario::parse(made_->stated.data(), json_text(stated), made_->stated.name());
+  STEPCAST_ASSERT(out.has_value(), "what was written can be read");
+  return std::move(*out);
+}
+
+std::string Plan::json() const { return plan_json(made_->report()); }
+std::string Plan::csv() const { return plan_csv(made_->report()); }
+std::string Plan::text() const { return plan_table(made_->report()); }
+std::string Plan::markdown() const { return plan_markdown(made_->report()); }
+
+Result<std::string> Plan::html() const {
+  if (places() == 0) return plan_html(made_->report(), nullptr).text();
+  stepcast::PredictOptions options;
+  options.trace = true;
+  const auto first = made_->planner->predict(made_->result.found.front().choice, options);
+  if (!first) return failure(first.error());
+  return plan_html(made_->report(), &*first).text();
+}
+
+}  // namespace stepcast::api
