@@ -72,10 +72,14 @@ void call_on_piece(const OptimizerUpdate& work, ScratchArrays& arrays, Kernels& 
   const ArraySpec mean_of_squares{count, DataType::kFp32, 1e-2F};  // nothing below 0
   const ArraySpec rounded{count, DataType::kBf16};
   const ArraySpec norm{1, DataType::kFp32, 4.0F};
-  kernels.adamw({}, kStep, work.clips ? arrays.read(1, norm).as<const float>() : nullptr,
-                arrays.read(0, {count, work.gradient}), arrays.write(0, state),
-                arrays.write(1, state), arrays.write(2, mean_of_squares),
-                work.rounds ? arrays.write(3, rounded) : Array{}, count);
+  kernels.adamw({.step = kStep,
+                 .squared_norm = work.clips ? arrays.read(1, norm).as<const float>() : nullptr,
+                 .gradient = arrays.read(0, {count, work.gradient}),
+                 .weight = arrays.write(0, state),
+                 .moment1 = arrays.write(1, state),
+                 .moment2 = arrays.write(2, mean_of_squares),
+                 .rounded = work.rounds ? arrays.write(3, rounded) : Array{},
+                 .count = count});
 }
 
 template <class Work>

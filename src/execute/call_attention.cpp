@@ -61,15 +61,28 @@ void call(const Attention& attention, KernelArrays& arrays, Kernels& kernels) {
                   value = own.input(2, HeadSide::kValue);
   const ArraySpec row_sums{own.rows(), DataType::kFp32, kLogSum};
   if (!attention.backward) {
-    kernels.attention(shape, query, key, value, own.written_context(), arrays.write(1, row_sums));
+    kernels.attention({.shape = shape,
+                       .query = query,
+                       .key = key,
+                       .value = value,
+                       .context = own.written_context(),
+                       .log_sum_exp = arrays.write(1, row_sums)});
     return;
   }
   // Behind the packed gradients, or those of queries, keys and values.
   const std::size_t workspace = arrays.has_write(3) ? 3 : 1;
-  kernels.attention_backward(shape, query, key, value, own.context(3), arrays.read(4, row_sums),
-                             own.context(5), own.gradient(HeadSide::kQuery),
-                             own.gradient(HeadSide::kKey), own.gradient(HeadSide::kValue),
-                             arrays.write(workspace, {own.queries(), DataType::kFp32}));
+  kernels.attention_backward(
+      {.shape = shape,
+       .query = query,
+       .key = key,
+       .value = value,
+       .context = own.context(3),
+       .log_sum_exp = arrays.read(4, row_sums),
+       .context_gradient = own.context(5),
+       .query_gradient = own.gradient(HeadSide::kQuery),
+       .key_gradient = own.gradient(HeadSide::kKey),
+       .value_gradient = own.gradient(HeadSide::kValue),
+       .workspace = arrays.write(workspace, {own.queries(), DataType::kFp32})});
 }
 
 void call(const AttentionProduct& product, KernelArrays& arrays, Kernels& kernels) {
@@ -77,25 +90,35 @@ void call(const AttentionProduct& product, KernelArrays& arrays, Kernels& kernel
   const AttentionShape& shape = own.shape();
   switch (product.kind) {
     case AttentionProductKind::kScores:
-      return kernels.attention_scores(shape, own.input(0, HeadSide::kQuery),
-                                      own.input(1, HeadSide::kKey), own.write(0, own.scores()));
+      return kernels.attention_scores({.shape = shape,
+                                       .query = own.input(0, HeadSide::kQuery),
+                                       .key = own.input(1, HeadSide::kKey),
+                                       .scores = own.write(0, own.scores())});
     case AttentionProductKind::kContext:
-      return kernels.attention_context(shape, own.read(0, own.scores()),
-                                       own.input(1, HeadSide::kValue),
-                                       own.write(0, own.contexts()));
+      return kernels.attention_context({.shape = shape,
+                                        .matrix = own.read(0, own.scores()),
+                                        .heads = own.input(1, HeadSide::kValue),
+                                        .out = own.write(0, own.contexts())});
     case AttentionProductKind::kProbabilitiesGradient:
-      return kernels.probabilities_gradient(shape, own.read(0, own.contexts()),
-                                            own.input(1, HeadSide::kValue),
-                                            own.write(0, own.scores()));
+      return kernels.probabilities_gradient({.shape = shape,
+                                             .matrix = own.read(0, own.contexts()),
+                                             .heads = own.input(1, HeadSide::kValue),
+                                             .out = own.write(0, own.scores())});
     case AttentionProductKind::kValueGradient:
-      return kernels.value_gradient(shape, own.read(0, own.scores()), own.read(1, own.contexts()),
-                                    own.write(0, own.contexts()));
+      return kernels.value_gradient({.shape = shape,
+                                     .probabilities = own.read(0, own.scores()),
+                                     .by_head = own.read(1, own.contexts()),
+                                     .gradient = own.write(0, own.contexts())});
     case AttentionProductKind::kQueryGradient:
-      return kernels.query_gradient(shape, own.read(0, own.scores()), own.input(1, HeadSide::kKey),
-                                    own.write(0, own.contexts()));
+      return kernels.query_gradient({.shape = shape,
+                                     .matrix = own.read(0, own.scores()),
+                                     .heads = own.input(1, HeadSide::kKey),
+                                     .out = own.write(0, own.contexts())});
     case AttentionProductKind::kKeyGradient:
-      return kernels.key_gradient(shape, own.read(0, own.scores()), own.input(1, HeadSide::kQuery),
-                                  own.write(0, own.contexts()));
+      return kernels.key_gradient({.shape = shape,
+                                   .matrix = own.read(0, own.scores()),
+                                   .heads = own.input(1, HeadSide::kQuery),
+                                   .out = own.write(0, own.contexts())});
   }
 }
 
@@ -106,7 +129,10 @@ void call(const AttentionSoftmax& softmax, KernelArrays& arrays, Kernels& kernel
     return kernels.masked_softmax(own.shape(), first, own.write(0, own.scores()));
   }
   const Array probabilities = own.read(1, own.scores());
-  kernels.masked_softmax_backward(own.shape(), probabilities, first, own.write(0, own.scores()));
+  kernels.masked_softmax_backward({.shape = own.shape(),
+                                   .probabilities = probabilities,
+                                   .probabilities_gradient = first,
+                                   .scores_gradient = own.write(0, own.scores())});
 }
 
 void call(const ContextTranspose& transpose, KernelArrays& arrays, Kernels& kernels) {
@@ -120,9 +146,13 @@ void call(const ContextTranspose& transpose, KernelArrays& arrays, Kernels& kern
 
 void call(const QkvGather& gather, KernelArrays& arrays, Kernels& kernels) {
   const AttentionCall own(gather.sizes, gather.type, arrays);
-  kernels.gather_qkv_gradient(own.shape(), own.read(0, own.contexts()), own.read(1, own.contexts()),
-                              own.read(2, own.contexts()), own.gradient(HeadSide::kQuery),
-                              own.gradient(HeadSide::kKey), own.gradient(HeadSide::kValue));
+  kernels.gather_qkv_gradient({.shape = own.shape(),
+                               .query_gradient = own.read(0, own.contexts()),
+                               .key_gradient = own.read(1, own.contexts()),
+                               .value_gradient = own.read(2, own.contexts()),
+                               .query = own.gradient(HeadSide::kQuery),
+                               .key = own.gradient(HeadSide::kKey),
+                               .value = own.gradient(HeadSide::kValue)});
 }
 
 }  // namespace stepcast

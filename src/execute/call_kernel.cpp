@@ -35,14 +35,26 @@ void call(const Gemm& g, KernelArrays& arrays, Kernels& kernels) {
     const bool own = !g.accumulate && arrays.has_write(0);
     const GradientPlace place =
         own ? GradientPlace{arrays.write(0, c), true} : arrays.gradient(0, c);
-    kernels.gemm(g.m, g.n, g.k, {a, g.m, true}, {arrays.read(1, b), g.n}, {place.data, g.n},
-                 !place.fresh, {});
+    kernels.gemm({.m = g.m,
+                  .n = g.n,
+                  .k = g.k,
+                  .a = {a, g.m, true},
+                  .b = {arrays.read(1, b), g.n},
+                  .c = {place.data, g.n},
+                  .accumulate = !place.fresh});
     return;
   }
   const bool forward = g.role == GemmRole::kForward;
   const MatrixArray weight{arrays.weight(0, b), forward ? g.k : g.n, forward};
   const Array bias = g.bias ? arrays.weight(1, {g.n, g.input}) : Array{};
-  kernels.gemm(g.m, g.n, g.k, {a, g.k}, weight, {arrays.write(0, c), g.n}, false, bias);
+  kernels.gemm({.m = g.m,
+                .n = g.n,
+                .k = g.k,
+                .a = {a, g.k},
+                .b = weight,
+                .c = {arrays.write(0, c), g.n},
+                .accumulate = false,
+                .bias = bias});
 }
 
 void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
@@ -54,22 +66,47 @@ void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
   if (!norm.backward) {
     const Array bias = norm.bias ? arrays.weight(1, row) : Array{};
     if (!norm.residual) {
-      kernels.norm(kind_of(norm.norm), x, weight, bias, arrays.write(0, whole), rows, width,
-                   from.stride, width);
+      kernels.norm({.kind = kind_of(norm.norm),
+                    .x = x,
+                    .weight = weight,
+                    .bias = bias,
+                    .y = arrays.write(0, whole),
+                    .rows = rows,
+                    .width = width,
+                    .x_stride = from.stride,
+                    .y_stride = width});
       return;
     }
     const Array branch_bias = norm.branch_bias ? arrays.weight(norm.bias ? 2 : 1, row) : Array{};
-    kernels.add_norm(kind_of(norm.norm), x, branch_bias, arrays.read(1, whole), weight, bias,
-                     arrays.write(0, whole), arrays.write(1, whole), rows, width);
+    kernels.add_norm({.kind = kind_of(norm.norm),
+                      .branch = x,
+                      .branch_bias = branch_bias,
+                      .residual = arrays.read(1, whole),
+                      .weight = weight,
+                      .bias = bias,
+                      .sum = arrays.write(0, whole),
+                      .y = arrays.write(1, whole),
+                      .rows = rows,
+                      .width = width});
     return;
   }
   const ArraySpec sums{width, norm.gradient};
   const GradientPlace place = arrays.gradient(0, sums);
   const Array bias = norm.bias ? arrays.gradient(1, sums).data : Array{};
   const Array residual = norm.residual ? arrays.read(2, whole) : Array{};
-  kernels.norm_backward(kind_of(norm.norm), x, weight, arrays.read(1, whole), residual,
-                        arrays.write(0, whole), place.data, bias, !place.fresh, rows, width,
-                        from.stride, width);
+  kernels.norm_backward({.kind = kind_of(norm.norm),
+                         .x = x,
+                         .weight = weight,
+                         .dy = arrays.read(1, whole),
+                         .residual = residual,
+                         .dx = arrays.write(0, whole),
+                         .weight_gradient = place.data,
+                         .bias_gradient = bias,
+                         .accumulate = !place.fresh,
+                         .rows = rows,
+                         .width = width,
+                         .x_stride = from.stride,
+                         .dy_stride = width});
 }
 
 // Inside the packed projection: the same head of all tokens, or all heads of a token as one row.
@@ -93,12 +130,28 @@ void call(const QueryKeyNorm& norm, KernelArrays& arrays, Kernels& kernels) {
     for (std::int64_t at = 0; at < all; at += width) {
       const Array x = projection.from(begin + at);
       if (!norm.backward) {
-        kernels.norm(NormKind::kRms, x, weight, {}, out.from(at), tokens, width, packed, all);
+        kernels.norm({.kind = NormKind::kRms,
+                      .x = x,
+                      .weight = weight,
+                      .y = out.from(at),
+                      .rows = tokens,
+                      .width = width,
+                      .x_stride = packed,
+                      .y_stride = all});
         continue;
       }
       const Array here = gradient.from(begin + at);
-      kernels.norm_backward(NormKind::kRms, x, weight, here, {}, here, place.data, {},
-                            !place.fresh || at > 0, tokens, width, packed, packed);
+      kernels.norm_backward({.kind = NormKind::kRms,
+                             .x = x,
+                             .weight = weight,
+                             .dy = here,
+                             .dx = here,
+                             .weight_gradient = place.data,
+                             .accumulate = !place.fresh || at > 0,
+                             .rows = tokens,
+                             .width = width,
+                             .x_stride = packed,
+                             .dy_stride = packed});
     }
     begin += all;
   }
@@ -115,10 +168,22 @@ void call(const Activation& activation, KernelArrays& arrays, Kernels& kernels) 
   if (activation.backward) {
     GradientPlace of_bias{{}, true};
     if (activation.bias_gradient) of_bias = arrays.gradient(0, {up_width, DataType::kFp32});
-    kernels.activation_backward(kind, up, bias, arrays.read(1, out), arrays.write(0, ups),
-                                of_bias.data, !of_bias.fresh, rows, width);
+    kernels.activation_backward({.kind = kind,
+                                 .up = up,
+                                 .bias = bias,
+                                 .gradient = arrays.read(1, out),
+                                 .up_gradient = arrays.write(0, ups),
+                                 .bias_gradient = of_bias.data,
+                                 .accumulate = !of_bias.fresh,
+                                 .rows = rows,
+                                 .width = width});
   } else {
-    kernels.activation(kind, up, bias, arrays.write(0, out), rows, width);
+    kernels.activation({.kind = kind,
+                        .up = up,
+                        .bias = bias,
+                        .out = arrays.write(0, out),
+                        .rows = rows,
+                        .width = width});
   }
 }
 
@@ -140,8 +205,12 @@ void call(const Rotary& rotary, KernelArrays& arrays, Kernels& kernels) {
             arrays.read_heads(i, side, spec),
             {arrays.write(i, {tokens * width, rotary.type}), width}};
   };
-  kernels.rotary(batch, rotary.sequence, rotary.head_dim, arrays_of(HeadSide::kQuery),
-                 arrays_of(HeadSide::kKey), rotary.backward);
+  kernels.rotary({.batch = batch,
+                  .sequence = rotary.sequence,
+                  .head_dim = rotary.head_dim,
+                  .query = arrays_of(HeadSide::kQuery),
+                  .key = arrays_of(HeadSide::kKey),
+                  .backward = rotary.backward});
 }
 
 void call(const ResidualAdd& sum, KernelArrays& arrays, Kernels& kernels) {
@@ -149,8 +218,12 @@ void call(const ResidualAdd& sum, KernelArrays& arrays, Kernels& kernels) {
   const Array branch = arrays.read(0, whole), residual = arrays.read(1, whole);
   const Array bias = sum.bias ? arrays.weight(0, {sum.size.width, sum.type}) : Array{};
   const std::int64_t rows = bias ? sum.size.rows() : 1;
-  kernels.add_residual(branch, bias, residual, arrays.write(0, whole), rows,
-                       sum.size.elements / rows);
+  kernels.add_residual({.branch = branch,
+                        .bias = bias,
+                        .residual = residual,
+                        .out = arrays.write(0, whole),
+                        .rows = rows,
+                        .columns = sum.size.elements / rows});
 }
 
 void call(const TokenEmbedding& embedding, KernelArrays& arrays, Kernels& kernels) {
@@ -163,10 +236,18 @@ void call(const TokenEmbedding& embedding, KernelArrays& arrays, Kernels& kernel
     const ArraySpec table{elements, embedding.gradient, {}, true};
     // Behind the block's tokens, which a prediction module has none of.
     const Array gradient = arrays.read(embedding.ahead ? 0 : 1, whole);
-    kernels.embed_tokens_backward(slice, tokens, count, gradient, table_gradient(arrays, table));
+    kernels.embed_tokens_backward({.slice = slice,
+                                   .tokens = tokens,
+                                   .count = count,
+                                   .gradient = gradient,
+                                   .table_gradient = table_gradient(arrays, table)});
   } else {
     const Array table = arrays.weight(0, {elements, embedding.type, {}, true});
-    kernels.embed_tokens(slice, tokens, count, table, arrays.write(0, whole));
+    kernels.embed_tokens({.slice = slice,
+                          .tokens = tokens,
+                          .count = count,
+                          .table = table,
+                          .out = arrays.write(0, whole)});
   }
 }
 
@@ -177,14 +258,22 @@ void call(const PositionEmbedding& embedding, KernelArrays& arrays, Kernels& ker
   const ArraySpec whole{embedding.size.elements, embedding.type};
   if (!embedding.backward) {
     const Array table = arrays.weight(0, {elements, embedding.type, {}, true});
-    kernels.add_positions(arrays.write(0, whole), table.from(offset), rows, first,
-                          embedding.sequence, width);
+    kernels.add_positions({.x = arrays.write(0, whole),
+                           .table = table.from(offset),
+                           .rows = rows,
+                           .first_row = first,
+                           .sequence = embedding.sequence,
+                           .width = width});
     return;
   }
   const GradientPlace place = arrays.gradient(0, {elements, embedding.gradient, {}, true});
   if (place.fresh) kernels.fill(place.data, 0, elements);
-  kernels.add_positions_backward(arrays.read(0, whole), place.data.from(offset), rows, first,
-                                 embedding.sequence, width);
+  kernels.add_positions_backward({.x = arrays.read(0, whole),
+                                  .table = place.data.from(offset),
+                                  .rows = rows,
+                                  .first_row = first,
+                                  .sequence = embedding.sequence,
+                                  .width = width});
 }
 
 // A unit's gradient may hold what the head has written.
@@ -209,12 +298,22 @@ void call(const CrossEntropy& loss, KernelArrays& arrays, Kernels& kernels) {
   if (loss.backward) {
     const Array largest = arrays.read(1, figures);
     const float scale = part.loss_scale * (loss.ahead ? part.prediction_scale : 1);
-    kernels.cross_entropy_backward(slice, logits, targets, rows, largest, largest.from(rows),
-                                   scale);
+    kernels.cross_entropy_backward({.slice = slice,
+                                    .logits = logits,
+                                    .targets = targets,
+                                    .rows = rows,
+                                    .largest = largest,
+                                    .sum = largest.from(rows),
+                                    .scale = scale});
   } else {
     const Array largest = arrays.write(1, figures);
-    kernels.cross_entropy(slice, logits, targets, rows, largest, largest.from(rows),
-                          largest.from(2 * rows));
+    kernels.cross_entropy({.slice = slice,
+                           .logits = logits,
+                           .targets = targets,
+                           .rows = rows,
+                           .largest = largest,
+                           .sum = largest.from(rows),
+                           .target = largest.from(2 * rows)});
   }
 }
 
@@ -222,7 +321,11 @@ void call(const BiasGradient& gradient, KernelArrays& arrays, Kernels& kernels) 
   const KernelSize& size = gradient.size;
   const Array data = arrays.read(0, {size.elements, gradient.type});
   const GradientPlace place = arrays.gradient(0, {size.width, gradient.gradient});
-  kernels.bias_gradient(data, place.data, size.rows(), size.width, !place.fresh);
+  kernels.bias_gradient({.data = data,
+                         .gradient = place.data,
+                         .rows = size.rows(),
+                         .columns = size.width,
+                         .accumulate = !place.fresh});
 }
 
 void call(const Accumulate& sum, KernelArrays& arrays, Kernels& kernels) {

@@ -32,14 +32,21 @@ void call(const LatentRotary& rotary, KernelArrays& arrays, Kernels& kernels) {
     // The rotary key stands at the end of its rows.
     RowArray key = arrays.read_rows(2, {tokens, shape.rotary, rotary.type});
     key.array = key.array.from(key.stride - shape.rotary);
-    variants_of(kernels).latent_rotary(shape, arrays.write(0, keys), arrays.read(1, ups),
-                                       {key.array, key.stride}, arrays.write(1, keys),
-                                       arrays.write(2, values));
+    variants_of(kernels).latent_rotary({.shape = shape,
+                                        .query = arrays.write(0, keys),
+                                        .up = arrays.read(1, ups),
+                                        .rotary_key = {key.array, key.stride},
+                                        .key = arrays.write(1, keys),
+                                        .value = arrays.write(2, values)});
     return;
   }
   variants_of(kernels).latent_rotary_backward(
-      shape, arrays.write(0, keys), arrays.read(1, keys), arrays.read(2, values),
-      arrays.write(1, ups), arrays.write(2, {tokens * shape.rotary, rotary.type}));
+      {.shape = shape,
+       .query_gradient = arrays.write(0, keys),
+       .key_gradient = arrays.read(1, keys),
+       .value_gradient = arrays.read(2, values),
+       .up_gradient = arrays.write(1, ups),
+       .rotary_gradient = arrays.write(2, {tokens * shape.rotary, rotary.type})});
 }
 
 // Two tensors into one, or one into two where it writes two.
@@ -53,16 +60,26 @@ void call(const JoinRows& join, KernelArrays& arrays, Kernels& kernels) {
   if (arrays.has_write(1)) {
     const RowArray from = arrays.read_rows(0, whole), first = arrays.write_rows(0, part),
                    second = arrays.write_rows(1, part);
-    variants.copy_columns(joined(from, 0), {first.array, first.stride}, rows, first.stride);
-    variants.copy_columns(joined(from, first.stride), {second.array, second.stride}, rows,
-                          second.stride);
+    variants.copy_columns({.from = joined(from, 0),
+                           .to = {first.array, first.stride},
+                           .rows = rows,
+                           .columns = first.stride});
+    variants.copy_columns({.from = joined(from, first.stride),
+                           .to = {second.array, second.stride},
+                           .rows = rows,
+                           .columns = second.stride});
     return;
   }
   const RowArray to = arrays.write_rows(0, whole), first = arrays.read_rows(0, part),
                  second = arrays.read_rows(1, part);
-  variants.copy_columns({first.array, first.stride}, joined(to, 0), rows, first.stride);
-  variants.copy_columns({second.array, second.stride}, joined(to, first.stride), rows,
-                        second.stride);
+  variants.copy_columns({.from = {first.array, first.stride},
+                         .to = joined(to, 0),
+                         .rows = rows,
+                         .columns = first.stride});
+  variants.copy_columns({.from = {second.array, second.stride},
+                         .to = joined(to, first.stride),
+                         .rows = rows,
+                         .columns = second.stride});
 }
 
 }  // namespace stepcast

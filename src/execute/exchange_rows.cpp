@@ -53,9 +53,17 @@ class RowExchange {
     const Array weights = call_.write(0), between = copy->array();
     if (out) {
       move(rows, true, 1, weights, between);
-      kernels.take_rows(between, order->array(), weights, rows.rows(), 1);
+      kernels.take_rows({.from = between,
+                         .index = order->array(),
+                         .to = weights,
+                         .rows = rows.rows(),
+                         .width = 1});
     } else {
-      kernels.put_rows(weights, order->array(), between, rows.rows(), 1);
+      kernels.put_rows({.from = weights,
+                        .index = order->array(),
+                        .to = between,
+                        .rows = rows.rows(),
+                        .width = 1});
       move(rows, false, 1, between, weights);
     }
   }

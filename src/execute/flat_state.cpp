@@ -210,9 +210,15 @@ void FlatState::scale_gradients(float factor) {
 void FlatState::update(const AdamW& settings, std::int64_t step, const float* squared_norm,
                        bool rounds) {
   for (const OwnedPiece& piece : shards_.pieces()) {
-    kernels().adamw(settings, step, squared_norm, owned_gradients(piece), owned_weights(piece),
-                    moment1_->array().from(piece.offset), moment2_->array().from(piece.offset),
-                    rounds ? owned_parameters(piece) : Array{}, piece.range.size());
+    kernels().adamw({.settings = settings,
+                     .step = step,
+                     .squared_norm = squared_norm,
+                     .gradient = owned_gradients(piece),
+                     .weight = owned_weights(piece),
+                     .moment1 = moment1_->array().from(piece.offset),
+                     .moment2 = moment2_->array().from(piece.offset),
+                     .rounded = rounds ? owned_parameters(piece) : Array{},
+                     .count = piece.range.size()});
   }
 }
 

@@ -96,7 +96,11 @@ void add_loss(const OperationCall& call, const CrossEntropy& loss) {
   const std::int64_t tokens = loss.size.rows();
   const Array largest = call.read(1);
   double* total = loss.ahead ? &call.totals->predicted_loss_sum : &call.totals->loss_sum;
-  call.kernels().add_loss(largest, largest.from(tokens), largest.from(2 * tokens), tokens, total);
+  call.kernels().add_loss({.largest = largest,
+                           .sum = largest.from(tokens),
+                           .target = largest.from(2 * tokens),
+                           .rows = tokens,
+                           .total = total});
 }
 
 }  // namespace

@@ -38,7 +38,10 @@ class BlockCollective {
     behind_.run(*kernels_);
     if (local_ == nullptr) return;
     const Array largest{moved_.data, moved_.type};
-    kernels_->rescale_sums(local_->array(), largest, largest.from(moved_.count), moved_.count);
+    kernels_->rescale_sums({.local_largest = local_->array(),
+                            .largest = largest,
+                            .sum = largest.from(moved_.count),
+                            .rows = moved_.count});
   }
 
  private:
@@ -52,7 +55,8 @@ class BlockCollective {
       if (rows > 0) {
         const std::int64_t columns = count / rows;
         const Array last = from.from(stride - columns);
-        kernels.variants()->copy_columns({last, stride}, {to, columns}, rows, columns);
+        kernels.variants()->copy_columns(
+            {.from = {last, stride}, .to = {to, columns}, .rows = rows, .columns = columns});
       } else if (count > 0) {
         kernels.copy(from, to, count);
       }

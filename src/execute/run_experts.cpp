@@ -18,13 +18,19 @@ class ExpertCall {
 
   void run(const RouterScores& scores) {
     if (scores.backward) {
-      kernels_.route_backward(router(), call_.read(1), call_.read(2), call_.read(3),
-                              call_.write(0));
+      kernels_.route_backward({.shape = router(),
+                               .probabilities = call_.read(1),
+                               .chosen = call_.read(2),
+                               .weight_gradient = call_.read(3),
+                               .logits_gradient = call_.write(0)});
       return;
     }
     const Tensor& choice = call_.micro_batch->experts;
-    kernels_.route(router(), call_.read(0), choice == nullptr ? Array{} : choice->array(),
-                   call_.write(0), call_.write(1));
+    kernels_.route({.shape = router(),
+                    .logits = call_.read(0),
+                    .choice = choice == nullptr ? Array{} : choice->array(),
+                    .probabilities = call_.write(0),
+                    .chosen = call_.write(1)});
   }
 
   // What the router has chosen on this rank, or the counts of all ranks.
@@ -65,11 +71,22 @@ class ExpertCall {
     const HeldRows rows = held(0);
     const std::int64_t count = rows.rows->rows(), width = activation.size.width;
     if (activation.backward) {
-      kernels_.expert_activation_backward(kind, call_.read(0), call_.read(1), call_.read(2),
-                                          call_.write(0), call_.write(1), count, width);
+      kernels_.expert_activation_backward({.kind = kind,
+                                           .up = call_.read(0),
+                                           .weights = call_.read(1),
+                                           .gradient = call_.read(2),
+                                           .up_gradient = call_.write(0),
+                                           .weight_gradient = call_.write(1),
+                                           .rows = count,
+                                           .width = width});
       hold(1, rows);
     } else {
-      kernels_.expert_activation(kind, call_.read(0), call_.read(1), call_.write(0), count, width);
+      kernels_.expert_activation({.kind = kind,
+                                  .up = call_.read(0),
+                                  .weights = call_.read(1),
+                                  .out = call_.write(0),
+                                  .rows = count,
+                                  .width = width});
     }
     hold(0, rows);
   }
@@ -119,28 +136,52 @@ class ExpertCall {
   }
 
   void permute() {
-    kernels_.choose_rows(router(), call_.read(1), call_.read(2), call_.write(1), call_.write(2));
+    kernels_.choose_rows({.shape = router(),
+                          .probabilities = call_.read(1),
+                          .chosen = call_.read(2),
+                          .token_of_row = call_.write(1),
+                          .weights = call_.write(2)});
     const HeldRows rows = placed();
-    kernels_.take_rows(call_.read(0), call_.write(1), call_.write(0), rows.rows->sent(), width());
+    kernels_.take_rows({.from = call_.read(0),
+                        .index = call_.write(1),
+                        .to = call_.write(0),
+                        .rows = rows.rows->sent(),
+                        .width = width()});
     for (const std::size_t write : {0, 1, 2}) hold(write, rows);
   }
   // The sum of each token's rows.
   void add_up() {
-    kernels_.add_rows(call_.read(0), call_.read(1), call_.write(0), held(1).rows->sent(),
-                      shape_.tokens, width());
+    kernels_.add_rows({.from = call_.read(0),
+                       .index = call_.read(1),
+                       .to = call_.write(0),
+                       .rows = held(1).rows->sent(),
+                       .targets = shape_.tokens,
+                       .width = width()});
   }
   // A token's gradient is that of each of its rows.
   void spread() {
-    kernels_.take_rows(call_.read(0), call_.read(1), call_.write(0), held(1).rows->sent(), width());
+    kernels_.take_rows({.from = call_.read(0),
+                        .index = call_.read(1),
+                        .to = call_.write(0),
+                        .rows = held(1).rows->sent(),
+                        .width = width()});
     hold(0, {held(1).rows, shape_.group() == 1});
   }
   void sort() {
     const HeldRows rows = held(0);
     const Tensor order = order_on_device(call_, *rows.rows);
     if (rows.sorted) {
-      kernels_.put_rows(call_.read(0), order->array(), call_.write(0), rows.rows->rows(), width());
+      kernels_.put_rows({.from = call_.read(0),
+                         .index = order->array(),
+                         .to = call_.write(0),
+                         .rows = rows.rows->rows(),
+                         .width = width()});
     } else {
-      kernels_.take_rows(call_.read(0), order->array(), call_.write(0), rows.rows->rows(), width());
+      kernels_.take_rows({.from = call_.read(0),
+                          .index = order->array(),
+                          .to = call_.write(0),
+                          .rows = rows.rows->rows(),
+                          .width = width()});
     }
     hold(0, {rows.rows, !rows.sorted});
   }
@@ -153,16 +194,24 @@ class ExpertCall {
     if (grouped.role == GemmRole::kWeightGradient) {
       const bool own = !grouped.accumulate && !call_.operation.writes.empty();
       if (expert == 0) place_ = own ? GradientPlace{call_.write(0), true} : call_.gradient(0);
-      kernels.gemm(outputs, inputs, rows, {call_.read(0).from(begin * outputs), outputs, true},
-                   {call_.read(1).from(begin * inputs), inputs}, {place_.data.from(weight), inputs},
-                   !place_.fresh, {});
+      kernels.gemm({.m = outputs,
+                    .n = inputs,
+                    .k = rows,
+                    .a = {call_.read(0).from(begin * outputs), outputs, true},
+                    .b = {call_.read(1).from(begin * inputs), inputs},
+                    .c = {place_.data.from(weight), inputs},
+                    .accumulate = !place_.fresh});
       return;
     }
     const bool forward = grouped.role == GemmRole::kForward;
     const std::int64_t n = forward ? outputs : inputs, k = forward ? inputs : outputs;
-    kernels.gemm(rows, n, k, {call_.read(0).from(begin * k), k},
-                 {call_.weight(0).from(weight), inputs, forward},
-                 {call_.write(0).from(begin * n), n}, false, {});
+    kernels.gemm({.m = rows,
+                  .n = n,
+                  .k = k,
+                  .a = {call_.read(0).from(begin * k), k},
+                  .b = {call_.weight(0).from(weight), inputs, forward},
+                  .c = {call_.write(0).from(begin * n), n},
+                  .accumulate = false});
   }
 
   const OperationCall& call_;

@@ -30,39 +30,35 @@ class CpuKernels final : public Kernels {
  public:
   VariantKernels* variants() override { return &variants_; }
 
-  void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixArray a, MatrixArray b,
-            MatrixArray c, bool accumulate, Array bias) override {
+  void gemm(const GemmArguments& call) override {
     const auto input = [](MatrixArray x) {
       return Matrix<const float>{floats(x.array), x.stride, x.transposed};
     };
-    cpu::gemm<float>(m, n, k, input(a), input(b), {floats(c.array), c.stride}, accumulate);
-    if (bias) cpu::add_bias(floats(c.array), floats(bias), m, n);
+    cpu::gemm<float>(call.m, call.n, call.k, input(call.a), input(call.b),
+                     {floats(call.c.array), call.c.stride}, call.accumulate);
+    if (call.bias) cpu::add_bias(floats(call.c.array), floats(call.bias), call.m, call.n);
   }
 
-  void attention(const AttentionShape& shape, HeadArray query, HeadArray key, HeadArray value,
-                 HeadArray context, Array log_sum_exp) override {
-    cpu::attention<float>(shape, in(query), in(key), in(value), out(context), floats(log_sum_exp));
+  void attention(const AttentionArguments& call) override {
+    cpu::attention<float>(call.shape, in(call.query), in(call.key), in(call.value),
+                          out(call.context), floats(call.log_sum_exp));
   }
-  void attention_backward(const AttentionShape& shape, HeadArray query, HeadArray key,
-                          HeadArray value, HeadArray context, Array log_sum_exp,
-                          HeadArray context_gradient, HeadArray query_gradient,
-                          HeadArray key_gradient, HeadArray value_gradient,
-                          Array workspace) override {
-    cpu::attention_backward<float>(shape, in(query), in(key), in(value), in(context),
-                                   floats(log_sum_exp), in(context_gradient), out(query_gradient),
-                                   out(key_gradient), out(value_gradient), floats(workspace));
+  void attention_backward(const AttentionGradientArguments& call) override {
+    cpu::attention_backward<float>(
+        call.shape, in(call.query), in(call.key), in(call.value), in(call.context),
+        floats(call.log_sum_exp), in(call.context_gradient), out(call.query_gradient),
+        out(call.key_gradient), out(call.value_gradient), floats(call.workspace));
   }
 
-  void attention_scores(const AttentionShape& shape, HeadArray query, HeadArray key,
-                        Array scores) override {
-    cpu::attention_scores<float>(shape, in(query), in(key), floats(scores));
+  void attention_scores(const AttentionScoresArguments& call) override {
+    cpu::attention_scores<float>(call.shape, in(call.query), in(call.key), floats(call.scores));
   }
   void masked_softmax(const AttentionShape& shape, Array scores, Array probabilities) override {
     cpu::masked_softmax<float>(shape, floats(scores), floats(probabilities));
   }
-  void attention_context(const AttentionShape& shape, Array probabilities, HeadArray value,
-                         Array by_head) override {
-    cpu::attention_context<float>(shape, floats(probabilities), in(value), floats(by_head));
+  void attention_context(const HeadProductArguments& call) override {
+    cpu::attention_context<float>(call.shape, floats(call.matrix), in(call.heads),
+                                  floats(call.out));
   }
   void context_transpose(const AttentionShape& shape, Array by_head, HeadArray context) override {
     cpu::context_transpose<float>(shape, floats(by_head), out(context));
@@ -71,83 +67,93 @@ class CpuKernels final : public Kernels {
                                   Array by_head) override {
     cpu::context_transpose_backward<float>(shape, in(context_gradient), floats(by_head));
   }
-  void probabilities_gradient(const AttentionShape& shape, Array by_head, HeadArray value,
-                              Array gradient) override {
-    cpu::probabilities_gradient<float>(shape, floats(by_head), in(value), floats(gradient));
+  void probabilities_gradient(const HeadProductArguments& call) override {
+    cpu::probabilities_gradient<float>(call.shape, floats(call.matrix), in(call.heads),
+                                       floats(call.out));
   }
-  void value_gradient(const AttentionShape& shape, Array probabilities, Array by_head,
-                      Array gradient) override {
-    cpu::value_gradient<float>(shape, floats(probabilities), floats(by_head), floats(gradient));
+  void value_gradient(const ValueGradientArguments& call) override {
+    cpu::value_gradient<float>(call.shape, floats(call.probabilities), floats(call.by_head),
+                               floats(call.gradient));
   }
-  void masked_softmax_backward(const AttentionShape& shape, Array probabilities,
-                               Array probabilities_gradient, Array scores_gradient) override {
-    cpu::masked_softmax_backward<float>(shape, floats(probabilities),
-                                        floats(probabilities_gradient), floats(scores_gradient));
+  void masked_softmax_backward(const SoftmaxGradientArguments& call) override {
+    cpu::masked_softmax_backward<float>(call.shape, floats(call.probabilities),
+                                        floats(call.probabilities_gradient),
+                                        floats(call.scores_gradient));
   }
-  void query_gradient(const AttentionShape& shape, Array scores_gradient, HeadArray key,
-                      Array gradient) override {
-    cpu::query_gradient<float>(shape, floats(scores_gradient), in(key), floats(gradient));
+  void query_gradient(const HeadProductArguments& call) override {
+    cpu::query_gradient<float>(call.shape, floats(call.matrix), in(call.heads), floats(call.out));
   }
-  void key_gradient(const AttentionShape& shape, Array scores_gradient, HeadArray query,
-                    Array gradient) override {
-    cpu::key_gradient<float>(shape, floats(scores_gradient), in(query), floats(gradient));
+  void key_gradient(const HeadProductArguments& call) override {
+    cpu::key_gradient<float>(call.shape, floats(call.matrix), in(call.heads), floats(call.out));
   }
-  void gather_qkv_gradient(const AttentionShape& shape, Array query_gradient, Array key_gradient,
-                           Array value_gradient, HeadArray query, HeadArray key,
-                           HeadArray value) override {
-    cpu::gather_qkv_gradient<float>(shape, floats(query_gradient), floats(key_gradient),
-                                    floats(value_gradient), out(query), out(key), out(value));
+  void gather_qkv_gradient(const QkvGatherArguments& call) override {
+    cpu::gather_qkv_gradient<float>(call.shape, floats(call.query_gradient),
+                                    floats(call.key_gradient), floats(call.value_gradient),
+                                    out(call.query), out(call.key), out(call.value));
   }
 
-  void norm(NormKind kind, Array x, Array weight, Array bias, Array y, std::int64_t rows,
-            std::int64_t width, std::int64_t x_stride, std::int64_t y_stride) override {
-    cpu::norm<float>(kind, floats(x), floats(weight), floats(bias), floats(y), rows, width,
-                     x_stride, y_stride);
+  void norm(const NormArguments& call) override {
+    cpu::norm<float>(call.kind, floats(call.x), floats(call.weight), floats(call.bias),
+                     floats(call.y), call.rows, call.width, call.x_stride, call.y_stride);
   }
-  void add_norm(NormKind kind, Array branch, Array branch_bias, Array residual, Array weight,
-                Array bias, Array sum, Array y, std::int64_t rows, std::int64_t width) override {
-    add_residual(branch, branch_bias, residual, sum, rows, width);
-    norm(kind, sum, weight, bias, y, rows, width, width, width);
+  void add_norm(const AddNormArguments& call) override {
+    add_residual({.branch = call.branch,
+                  .bias = call.branch_bias,
+                  .residual = call.residual,
+                  .out = call.sum,
+                  .rows = call.rows,
+                  .columns = call.width});
+    norm({.kind = call.kind,
+          .x = call.sum,
+          .weight = call.weight,
+          .bias = call.bias,
+          .y = call.y,
+          .rows = call.rows,
+          .width = call.width,
+          .x_stride = call.width,
+          .y_stride = call.width});
   }
-  void norm_backward(NormKind kind, Array x, Array weight, Array dy, Array residual, Array dx,
-                     Array weight_gradient, Array bias_gradient, bool accumulate, std::int64_t rows,
-                     std::int64_t width, std::int64_t x_stride, std::int64_t dy_stride) override {
-    cpu::norm_backward<float>(kind, floats(x), floats(weight), floats(dy), floats(dx),
-                              floats(weight_gradient), floats(bias_gradient), accumulate, rows,
-                              width, x_stride, dy_stride);
-    if (!residual) return;
-    STEPCAST_ASSERT(dy_stride == width, "rows of a residual stream lie behind each other");
-    cpu::accumulate<float>(floats(residual), floats(dx), rows * width);
+  void norm_backward(const NormGradientArguments& call) override {
+    cpu::norm_backward<float>(call.kind, floats(call.x), floats(call.weight), floats(call.dy),
+                              floats(call.dx), floats(call.weight_gradient),
+                              floats(call.bias_gradient), call.accumulate, call.rows, call.width,
+                              call.x_stride, call.dy_stride);
+    if (!call.residual) return;
+    STEPCAST_ASSERT(call.dy_stride == call.width,
+                    "rows of a residual stream lie behind each other");
+    cpu::accumulate<float>(floats(call.residual), floats(call.dx), call.rows * call.width);
   }
-  void activation(ActivationKind kind, Array up, Array bias, Array result, std::int64_t rows,
-                  std::int64_t width) override {
-    cpu::activation<float>(kind, floats(up), floats(bias), floats(result), rows, width);
+  void activation(const ActivationArguments& call) override {
+    cpu::activation<float>(call.kind, floats(call.up), floats(call.bias), floats(call.out),
+                           call.rows, call.width);
   }
-  void activation_backward(ActivationKind kind, Array up, Array bias, Array gradient,
-                           Array up_gradient, Array of_bias, bool accumulate, std::int64_t rows,
-                           std::int64_t width) override {
-    cpu::activation_backward<float>(kind, floats(up), floats(bias), floats(gradient),
-                                    floats(up_gradient), rows, width);
-    if (!of_bias) return;
-    const std::int64_t up_width = kind == ActivationKind::kSwiglu ? 2 * width : width;
-    bias_gradient(up_gradient, of_bias, rows, up_width, accumulate);
+  void activation_backward(const ActivationGradientArguments& call) override {
+    cpu::activation_backward<float>(call.kind, floats(call.up), floats(call.bias),
+                                    floats(call.gradient), floats(call.up_gradient), call.rows,
+                                    call.width);
+    if (!call.bias_gradient) return;
+    const std::int64_t up_width =
+        call.kind == ActivationKind::kSwiglu ? 2 * call.width : call.width;
+    bias_gradient({.data = call.up_gradient,
+                   .gradient = call.bias_gradient,
+                   .rows = call.rows,
+                   .columns = up_width,
+                   .accumulate = call.accumulate});
   }
-  void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t head_dim,
-              const RotaryArrays& query, const RotaryArrays& key, bool backward) override {
-    for (const RotaryArrays& side : {query, key}) {
-      cpu::rotary<float>(batch, sequence, side.heads, head_dim, in(side.in), out(side.out),
-                         backward);
+  void rotary(const RotaryArguments& call) override {
+    for (const RotaryArrays& side : {call.query, call.key}) {
+      cpu::rotary<float>(call.batch, call.sequence, side.heads, call.head_dim, in(side.in),
+                         out(side.out), call.backward);
     }
   }
-  void bias_gradient(Array data, Array gradient, std::int64_t rows, std::int64_t columns,
-                     bool accumulate) override {
-    cpu::bias_gradient<float>(floats(data), floats(gradient), rows, columns, accumulate);
+  void bias_gradient(const BiasGradientArguments& call) override {
+    cpu::bias_gradient<float>(floats(call.data), floats(call.gradient), call.rows, call.columns,
+                              call.accumulate);
   }
 
-  void add_residual(Array branch, Array bias, Array residual, Array result, std::int64_t rows,
-                    std::int64_t columns) override {
-    cpu::add_residual<float>(floats(branch), floats(bias), floats(residual), floats(result), rows,
-                             columns);
+  void add_residual(const ResidualArguments& call) override {
+    cpu::add_residual<float>(floats(call.branch), floats(call.bias), floats(call.residual),
+                             floats(call.out), call.rows, call.columns);
   }
   void accumulate(Array more, Array sum, std::int64_t count) override {
     cpu::accumulate<float>(floats(more), floats(sum), count);
@@ -167,44 +173,41 @@ class CpuKernels final : public Kernels {
     std::copy_n(floats(from), count, floats(to));
   }
 
-  void embed_tokens(const TableSlice& slice, Array tokens, std::int64_t count, Array table,
-                    Array result) override {
-    cpu::embed_tokens<float>(slice, integers(tokens), count, floats(table), floats(result));
+  void embed_tokens(const EmbeddingArguments& call) override {
+    cpu::embed_tokens<float>(call.slice, integers(call.tokens), call.count, floats(call.table),
+                             floats(call.out));
   }
-  void embed_tokens_backward(const TableSlice& slice, Array tokens, std::int64_t count,
-                             Array gradient, Array table_gradient) override {
-    cpu::embed_tokens_backward<float>(slice, integers(tokens), count, floats(gradient),
-                                      floats(table_gradient));
+  void embed_tokens_backward(const EmbeddingGradientArguments& call) override {
+    cpu::embed_tokens_backward<float>(call.slice, integers(call.tokens), call.count,
+                                      floats(call.gradient), floats(call.table_gradient));
   }
-  void add_positions(Array x, Array table, std::int64_t rows, std::int64_t first_row,
-                     std::int64_t sequence, std::int64_t width) override {
-    cpu::add_positions<float>(floats(x), floats(table), rows, first_row, sequence, width);
+  void add_positions(const PositionArguments& call) override {
+    cpu::add_positions<float>(floats(call.x), floats(call.table), call.rows, call.first_row,
+                              call.sequence, call.width);
   }
-  void add_positions_backward(Array gradient, Array table_gradient, std::int64_t rows,
-                              std::int64_t first_row, std::int64_t sequence,
-                              std::int64_t width) override {
-    cpu::add_positions_backward<float>(floats(gradient), floats(table_gradient), rows, first_row,
-                                       sequence, width);
+  void add_positions_backward(const PositionArguments& call) override {
+    cpu::add_positions_backward<float>(floats(call.x), floats(call.table), call.rows,
+                                       call.first_row, call.sequence, call.width);
   }
 
-  void cross_entropy(const LogitSlice& slice, Array logits, Array targets, std::int64_t rows,
-                     Array largest, Array sum, Array target) override {
-    cpu::cross_entropy<float>(slice, floats(logits), integers(targets), rows, floats(largest),
-                              floats(sum), floats(target));
+  void cross_entropy(const LossArguments& call) override {
+    cpu::cross_entropy<float>(call.slice, floats(call.logits), integers(call.targets), call.rows,
+                              floats(call.largest), floats(call.sum), floats(call.target));
   }
-  void cross_entropy_backward(const LogitSlice& slice, Array logits, Array targets,
-                              std::int64_t rows, Array largest, Array sum, float scale) override {
-    cpu::cross_entropy_backward<float>(slice, floats(logits), integers(targets), rows,
-                                       floats(largest), floats(sum), scale);
+  void cross_entropy_backward(const LossGradientArguments& call) override {
+    cpu::cross_entropy_backward<float>(call.slice, floats(call.logits), integers(call.targets),
+                                       call.rows, floats(call.largest), floats(call.sum),
+                                       call.scale);
   }
-  void rescale_sums(Array local_largest, Array largest, Array sum, std::int64_t rows) override {
-    const float *local = floats(local_largest), *of_all = floats(largest);
-    for (std::int64_t i = 0; i < rows; ++i) floats(sum)[i] *= std::exp(local[i] - of_all[i]);
+  void rescale_sums(const RescaleArguments& call) override {
+    const float *local = floats(call.local_largest), *of_all = floats(call.largest);
+    for (std::int64_t i = 0; i < call.rows; ++i)
+      floats(call.sum)[i] *= std::exp(local[i] - of_all[i]);
   }
-  void add_loss(Array largest, Array sum, Array target, std::int64_t rows, double* total) override {
-    const float *most = floats(largest), *all = floats(sum), *own = floats(target);
-    for (std::int64_t i = 0; i < rows; ++i) {
-      *total += std::log(static_cast<double>(all[i])) + most[i] - own[i];
+  void add_loss(const LossSumArguments& call) override {
+    const float *most = floats(call.largest), *all = floats(call.sum), *own = floats(call.target);
+    for (std::int64_t i = 0; i < call.rows; ++i) {
+      *call.total += std::log(static_cast<double>(all[i])) + most[i] - own[i];
     }
   }
 
@@ -212,14 +215,13 @@ class CpuKernels final : public Kernels {
     *total += cpu::sum_of_squares<float>(floats(data), count);
   }
   void narrow(const double* from, float* to) override { *to = static_cast<float>(*from); }
-  void adamw(const AdamW& settings, std::int64_t step, const float* squared_norm, Array gradient,
-             Array weight, Array moment1, Array moment2, Array rounded,
-             std::int64_t count) override {
-    STEPCAST_ASSERT(!rounded, "weights in fp32 are not rounded");
+  void adamw(const AdamWArguments& call) override {
+    STEPCAST_ASSERT(!call.rounded, "weights in fp32 are not rounded");
     const double factor =
-        squared_norm == nullptr ? 1 : clip_factor(static_cast<double>(*squared_norm));
-    cpu::adamw<float>(settings, step, floats(gradient), floats(weight), floats(moment1),
-                      floats(moment2), count, static_cast<float>(factor));
+        call.squared_norm == nullptr ? 1 : clip_factor(static_cast<double>(*call.squared_norm));
+    cpu::adamw<float>(call.settings, call.step, floats(call.gradient), floats(call.weight),
+                      floats(call.moment1), floats(call.moment2), call.count,
+                      static_cast<float>(factor));
   }
 
  private:

@@ -12,71 +12,64 @@ namespace stepcast {
 using cpu::floats;
 using cpu::integers;
 
-void CpuVariants::latent_rotary(const LatentShape& shape, Array query, Array up,
-                                StridedRows rotary_key, Array key, Array value) {
-  cpu::latent_rotary<float>(shape, floats(query), floats(up),
-                            {floats(rotary_key.array), rotary_key.stride}, floats(key),
-                            floats(value));
+void CpuVariants::latent_rotary(const LatentRotaryArguments& call) {
+  cpu::latent_rotary<float>(call.shape, floats(call.query), floats(call.up),
+                            {floats(call.rotary_key.array), call.rotary_key.stride},
+                            floats(call.key), floats(call.value));
 }
 
-void CpuVariants::latent_rotary_backward(const LatentShape& shape, Array query_gradient,
-                                         Array key_gradient, Array value_gradient,
-                                         Array up_gradient, Array rotary_gradient) {
-  cpu::latent_rotary_backward<float>(shape, floats(query_gradient), floats(key_gradient),
-                                     floats(value_gradient), floats(up_gradient),
-                                     floats(rotary_gradient));
+void CpuVariants::latent_rotary_backward(const LatentRotaryGradientArguments& call) {
+  cpu::latent_rotary_backward<float>(call.shape, floats(call.query_gradient),
+                                     floats(call.key_gradient), floats(call.value_gradient),
+                                     floats(call.up_gradient), floats(call.rotary_gradient));
 }
 
-void CpuVariants::copy_columns(StridedRows from, StridedRows to, std::int64_t rows,
-                               std::int64_t columns) {
-  const float* in = floats(from.array);
-  float* out = floats(to.array);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    std::copy_n(in + row * from.stride, columns, out + row * to.stride);
+void CpuVariants::copy_columns(const CopyColumnsArguments& call) {
+  const float* in = floats(call.from.array);
+  float* out = floats(call.to.array);
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    std::copy_n(in + row * call.from.stride, call.columns, out + row * call.to.stride);
   }
 }
 
-void CpuVariants::route(const RouterShape& shape, Array logits, Array choice, Array probabilities,
-                        Array chosen) {
-  cpu::route<float>(shape, floats(logits), integers(choice), floats(probabilities),
-                    chosen.as<std::int8_t>());
+void CpuVariants::route(const RouteArguments& call) {
+  cpu::route<float>(call.shape, floats(call.logits), integers(call.choice),
+                    floats(call.probabilities), call.chosen.as<std::int8_t>());
 }
 
-void CpuVariants::route_backward(const RouterShape& shape, Array probabilities, Array chosen,
-                                 Array weight_gradient, Array logits_gradient) {
-  cpu::route_backward<float>(shape, floats(probabilities), chosen.as<const std::int8_t>(),
-                             floats(weight_gradient), floats(logits_gradient));
+void CpuVariants::route_backward(const RouteGradientArguments& call) {
+  cpu::route_backward<float>(call.shape, floats(call.probabilities),
+                             call.chosen.as<const std::int8_t>(), floats(call.weight_gradient),
+                             floats(call.logits_gradient));
 }
 
-void CpuVariants::choose_rows(const RouterShape& shape, Array probabilities, Array chosen,
-                              Array token_of_row, Array weights) {
-  cpu::choose_rows<float>(shape, floats(probabilities), chosen.as<const std::int8_t>(),
-                          token_of_row.as<std::int64_t>(), floats(weights));
+void CpuVariants::choose_rows(const ChosenRowsArguments& call) {
+  cpu::choose_rows<float>(call.shape, floats(call.probabilities),
+                          call.chosen.as<const std::int8_t>(), call.token_of_row.as<std::int64_t>(),
+                          floats(call.weights));
 }
 
-void CpuVariants::take_rows(Array from, Array index, Array to, std::int64_t rows,
-                            std::int64_t width) {
-  cpu::take_rows<float>(floats(from), integers(index), floats(to), rows, width);
+void CpuVariants::take_rows(const MovedRowsArguments& call) {
+  cpu::take_rows<float>(floats(call.from), integers(call.index), floats(call.to), call.rows,
+                        call.width);
 }
-void CpuVariants::put_rows(Array from, Array index, Array to, std::int64_t rows,
-                           std::int64_t width) {
-  cpu::put_rows<float>(floats(from), integers(index), floats(to), rows, width);
+void CpuVariants::put_rows(const MovedRowsArguments& call) {
+  cpu::put_rows<float>(floats(call.from), integers(call.index), floats(call.to), call.rows,
+                       call.width);
 }
-void CpuVariants::add_rows(Array from, Array index, Array to, std::int64_t rows,
-                           std::int64_t targets, std::int64_t width) {
-  cpu::add_rows<float>(floats(from), integers(index), floats(to), rows, targets, width);
+void CpuVariants::add_rows(const AddedRowsArguments& call) {
+  cpu::add_rows<float>(floats(call.from), integers(call.index), floats(call.to), call.rows,
+                       call.targets, call.width);
 }
 
-void CpuVariants::expert_activation(ActivationKind kind, Array up, Array weights, Array out,
-                                    std::int64_t rows, std::int64_t width) {
-  cpu::expert_activation<float>(kind, floats(up), floats(weights), floats(out), rows, width);
+void CpuVariants::expert_activation(const ExpertActivationArguments& call) {
+  cpu::expert_activation<float>(call.kind, floats(call.up), floats(call.weights), floats(call.out),
+                                call.rows, call.width);
 }
-void CpuVariants::expert_activation_backward(ActivationKind kind, Array up, Array weights,
-                                             Array gradient, Array up_gradient,
-                                             Array weight_gradient, std::int64_t rows,
-                                             std::int64_t width) {
-  cpu::expert_activation_backward<float>(kind, floats(up), floats(weights), floats(gradient),
-                                         floats(up_gradient), floats(weight_gradient), rows, width);
+void CpuVariants::expert_activation_backward(const ExpertActivationGradientArguments& call) {
+  cpu::expert_activation_backward<float>(call.kind, floats(call.up), floats(call.weights),
+                                         floats(call.gradient), floats(call.up_gradient),
+                                         floats(call.weight_gradient), call.rows, call.width);
 }
 
 }  // namespace stepcast

@@ -63,58 +63,53 @@ float* CudaKernels::workspace(std::int64_t floats) {
   return static_cast<float*>(workspace_->data());
 }
 
-void CudaKernels::gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixArray a, MatrixArray b,
-                       MatrixArray c, bool accumulate, Array bias) {
-  with_types(a.array, c.array, [&](auto x, auto y) {
+void CudaKernels::gemm(const GemmArguments& call) {
+  with_types(call.a.array, call.c.array, [&](auto x, auto y) {
     using T = decltype(x);
     using C = decltype(y);
-    STEPCAST_ASSERT(!bias || bias.type == c.array.type,
+    STEPCAST_ASSERT(!call.bias || call.bias.type == call.c.array.type,
                     "a bias has the type of what it is added to");
-    products_.gemm<T, C>(m, n, k, {a.array.as<const T>(), a.stride, a.transposed},
-                         {b.array.as<const T>(), b.stride, b.transposed},
-                         {c.array.as<C>(), c.stride, c.transposed}, accumulate, stream_,
-                         bias.as<const C>());
+    products_.gemm<T, C>(call.m, call.n, call.k,
+                         {call.a.array.as<const T>(), call.a.stride, call.a.transposed},
+                         {call.b.array.as<const T>(), call.b.stride, call.b.transposed},
+                         {call.c.array.as<C>(), call.c.stride, call.c.transposed}, call.accumulate,
+                         stream_, call.bias.as<const C>());
   });
 }
 
-void CudaKernels::attention(const AttentionShape& shape, HeadArray query, HeadArray key,
-                            HeadArray value, HeadArray context, Array log_sum_exp) {
-  STEPCAST_ASSERT(shape.is_plain(), "check_executable() refuses windows and wider values");
-  with_type(query.array, [&](auto x) {
+void CudaKernels::attention(const AttentionArguments& call) {
+  STEPCAST_ASSERT(call.shape.is_plain(), "check_executable() refuses windows and wider values");
+  with_type(call.query.array, [&](auto x) {
     using T = decltype(x);
-    const ForwardArrays<T> arrays{in(query, x), in(key, x), in(value, x), out(context, x),
-                                  log_sum_exp.as<float>()};
-    attention_.forward(shape, arrays, stream_);
+    const ForwardArrays<T> arrays{in(call.query, x), in(call.key, x), in(call.value, x),
+                                  out(call.context, x), call.log_sum_exp.as<float>()};
+    attention_.forward(call.shape, arrays, stream_);
   });
 }
 
-void CudaKernels::attention_backward(const AttentionShape& shape, HeadArray query, HeadArray key,
-                                     HeadArray value, HeadArray context, Array log_sum_exp,
-                                     HeadArray context_gradient, HeadArray query_gradient,
-                                     HeadArray key_gradient, HeadArray value_gradient,
-                                     Array row_products) {
-  STEPCAST_ASSERT(shape.is_plain(), "check_executable() refuses windows and wider values");
-  with_type(query.array, [&](auto x) {
+void CudaKernels::attention_backward(const AttentionGradientArguments& call) {
+  STEPCAST_ASSERT(call.shape.is_plain(), "check_executable() refuses windows and wider values");
+  with_type(call.query.array, [&](auto x) {
     using T = decltype(x);
-    const BackwardArrays<T> arrays{in(query, x),
-                                   in(key, x),
-                                   in(value, x),
-                                   in(context, x),
-                                   log_sum_exp.as<const float>(),
-                                   in(context_gradient, x),
-                                   out(query_gradient, x),
-                                   out(key_gradient, x),
-                                   out(value_gradient, x),
-                                   row_products.as<float>()};
-    attention_.backward(shape, arrays, stream_);
+    const BackwardArrays<T> arrays{in(call.query, x),
+                                   in(call.key, x),
+                                   in(call.value, x),
+                                   in(call.context, x),
+                                   call.log_sum_exp.as<const float>(),
+                                   in(call.context_gradient, x),
+                                   out(call.query_gradient, x),
+                                   out(call.key_gradient, x),
+                                   out(call.value_gradient, x),
+                                   call.workspace.as<float>()};
+    attention_.backward(call.shape, arrays, stream_);
   });
 }
 
-void CudaKernels::attention_scores(const AttentionShape& shape, HeadArray query, HeadArray key,
-                                   Array scores) {
-  with_type(scores, [&](auto x) {
+void CudaKernels::attention_scores(const AttentionScoresArguments& call) {
+  with_type(call.scores, [&](auto x) {
     using T = decltype(x);
-    cuda::attention_scores(products_, shape, in(query, x), in(key, x), scores.as<T>(), stream_);
+    cuda::attention_scores(products_, call.shape, in(call.query, x), in(call.key, x),
+                           call.scores.as<T>(), stream_);
   });
 }
 
@@ -125,12 +120,11 @@ void CudaKernels::masked_softmax(const AttentionShape& shape, Array scores, Arra
   });
 }
 
-void CudaKernels::attention_context(const AttentionShape& shape, Array probabilities,
-                                    HeadArray value, Array by_head) {
-  with_type(by_head, [&](auto x) {
+void CudaKernels::attention_context(const HeadProductArguments& call) {
+  with_type(call.out, [&](auto x) {
     using T = decltype(x);
-    cuda::attention_context(products_, shape, probabilities.as<const T>(), in(value, x),
-                            by_head.as<T>(), stream_);
+    cuda::attention_context(products_, call.shape, call.matrix.as<const T>(), in(call.heads, x),
+                            call.out.as<T>(), stream_);
   });
 }
 
@@ -149,126 +143,112 @@ void CudaKernels::context_transpose_backward(const AttentionShape& shape,
   });
 }
 
-void CudaKernels::probabilities_gradient(const AttentionShape& shape, Array by_head,
-                                         HeadArray value, Array gradient) {
-  with_type(by_head, [&](auto x) {
+void CudaKernels::probabilities_gradient(const HeadProductArguments& call) {
+  with_type(call.matrix, [&](auto x) {
     using T = decltype(x);
-    cuda::probabilities_gradient(products_, shape, by_head.as<const T>(), in(value, x),
-                                 gradient.as<T>(), stream_);
+    cuda::probabilities_gradient(products_, call.shape, call.matrix.as<const T>(),
+                                 in(call.heads, x), call.out.as<T>(), stream_);
   });
 }
 
-void CudaKernels::value_gradient(const AttentionShape& shape, Array probabilities, Array by_head,
-                                 Array gradient) {
-  with_type(by_head, [&](auto x) {
+void CudaKernels::value_gradient(const ValueGradientArguments& call) {
+  with_type(call.by_head, [&](auto x) {
     using T = decltype(x);
-    cuda::value_gradient(products_, shape, probabilities.as<const T>(), by_head.as<const T>(),
-                         gradient.as<T>(), stream_);
+    cuda::value_gradient(products_, call.shape, call.probabilities.as<const T>(),
+                         call.by_head.as<const T>(), call.gradient.as<T>(), stream_);
   });
 }
 
-void CudaKernels::masked_softmax_backward(const AttentionShape& shape, Array probabilities,
-                                          Array probabilities_gradient, Array scores_gradient) {
-  with_type(probabilities, [&](auto x) {
+void CudaKernels::masked_softmax_backward(const SoftmaxGradientArguments& call) {
+  with_type(call.probabilities, [&](auto x) {
     using T = decltype(x);
-    cuda::masked_softmax_backward(shape, probabilities.as<const T>(),
-                                  probabilities_gradient.as<const T>(), scores_gradient.as<T>(),
-                                  stream_);
+    cuda::masked_softmax_backward(call.shape, call.probabilities.as<const T>(),
+                                  call.probabilities_gradient.as<const T>(),
+                                  call.scores_gradient.as<T>(), stream_);
   });
 }
 
-void CudaKernels::query_gradient(const AttentionShape& shape, Array scores_gradient, HeadArray key,
-                                 Array gradient) {
-  with_type(gradient, [&](auto x) {
+void CudaKernels::query_gradient(const HeadProductArguments& call) {
+  with_type(call.out, [&](auto x) {
     using T = decltype(x);
-    cuda::query_gradient(products_, shape, scores_gradient.as<const T>(), in(key, x),
-                         gradient.as<T>(), stream_);
+    cuda::query_gradient(products_, call.shape, call.matrix.as<const T>(), in(call.heads, x),
+                         call.out.as<T>(), stream_);
   });
 }
 
-void CudaKernels::key_gradient(const AttentionShape& shape, Array scores_gradient, HeadArray query,
-                               Array gradient) {
-  with_type(gradient, [&](auto x) {
+void CudaKernels::key_gradient(const HeadProductArguments& call) {
+  with_type(call.out, [&](auto x) {
     using T = decltype(x);
-    cuda::key_gradient(products_, shape, scores_gradient.as<const T>(), in(query, x),
-                       gradient.as<T>(), stream_);
+    cuda::key_gradient(products_, call.shape, call.matrix.as<const T>(), in(call.heads, x),
+                       call.out.as<T>(), stream_);
   });
 }
 
-void CudaKernels::gather_qkv_gradient(const AttentionShape& shape, Array query_gradient,
-                                      Array key_gradient, Array value_gradient, HeadArray query,
-                                      HeadArray key, HeadArray value) {
-  with_type(query_gradient, [&](auto x) {
+void CudaKernels::gather_qkv_gradient(const QkvGatherArguments& call) {
+  with_type(call.query_gradient, [&](auto x) {
     using T = decltype(x);
-    cuda::gather_qkv_gradient(shape, query_gradient.as<const T>(), key_gradient.as<const T>(),
-                              value_gradient.as<const T>(), out(query, x), out(key, x),
-                              out(value, x), stream_);
+    cuda::gather_qkv_gradient(call.shape, call.query_gradient.as<const T>(),
+                              call.key_gradient.as<const T>(), call.value_gradient.as<const T>(),
+                              out(call.query, x), out(call.key, x), out(call.value, x), stream_);
   });
 }
 
-void CudaKernels::norm(NormKind kind, Array x, Array weight, Array bias, Array y, std::int64_t rows,
-                       std::int64_t width, std::int64_t x_stride, std::int64_t y_stride) {
-  with_type(x, [&](auto one) {
+void CudaKernels::norm(const NormArguments& call) {
+  with_type(call.x, [&](auto one) {
     using T = decltype(one);
-    cuda::norm(kind, x.as<const T>(), weight.as<const T>(), bias.as<const T>(), y.as<T>(), rows,
-               width, x_stride, y_stride, stream_);
+    cuda::norm(call.kind, call.x.as<const T>(), call.weight.as<const T>(), call.bias.as<const T>(),
+               call.y.as<T>(), call.rows, call.width, call.x_stride, call.y_stride, stream_);
   });
 }
 
-void CudaKernels::add_norm(NormKind kind, Array branch, Array branch_bias, Array residual,
-                           Array weight, Array bias, Array sum, Array y, std::int64_t rows,
-                           std::int64_t width) {
-  with_type(branch, [&](auto one) {
+void CudaKernels::add_norm(const AddNormArguments& call) {
+  with_type(call.branch, [&](auto one) {
     using T = decltype(one);
-    cuda::add_norm(kind, branch.as<const T>(), branch_bias.as<const T>(), residual.as<const T>(),
-                   weight.as<const T>(), bias.as<const T>(), sum.as<T>(), y.as<T>(), rows, width,
-                   stream_);
+    cuda::add_norm(call.kind, call.branch.as<const T>(), call.branch_bias.as<const T>(),
+                   call.residual.as<const T>(), call.weight.as<const T>(), call.bias.as<const T>(),
+                   call.sum.as<T>(), call.y.as<T>(), call.rows, call.width, stream_);
   });
 }
 
-void CudaKernels::norm_backward(NormKind kind, Array x, Array weight, Array dy, Array residual,
-                                Array dx, Array weight_gradient, Array bias_gradient,
-                                bool accumulate, std::int64_t rows, std::int64_t width,
-                                std::int64_t x_stride, std::int64_t dy_stride) {
-  with_types(x, weight_gradient, [&](auto one, auto other) {
+void CudaKernels::norm_backward(const NormGradientArguments& call) {
+  with_types(call.x, call.weight_gradient, [&](auto one, auto other) {
     using T = decltype(one);
     using G = decltype(other);
-    cuda::norm_backward(kind, x.as<const T>(), weight.as<const T>(), dy.as<const T>(),
-                        residual.as<const T>(), dx.as<T>(), weight_gradient.as<G>(),
-                        bias_gradient.as<G>(), accumulate, rows, width, x_stride, dy_stride,
-                        workspace(2 * column_sum_workspace(width)), stream_);
+    cuda::norm_backward(call.kind, call.x.as<const T>(), call.weight.as<const T>(),
+                        call.dy.as<const T>(), call.residual.as<const T>(), call.dx.as<T>(),
+                        call.weight_gradient.as<G>(), call.bias_gradient.as<G>(), call.accumulate,
+                        call.rows, call.width, call.x_stride, call.dy_stride,
+                        workspace(2 * column_sum_workspace(call.width)), stream_);
   });
 }
 
-void CudaKernels::activation(ActivationKind kind, Array up, Array bias, Array result,
-                             std::int64_t rows, std::int64_t width) {
-  with_type(up, [&](auto x) {
+void CudaKernels::activation(const ActivationArguments& call) {
+  with_type(call.up, [&](auto x) {
     using T = decltype(x);
-    cuda::activation(kind, up.as<const T>(), bias.as<const T>(), result.as<T>(), rows, width,
-                     stream_);
+    cuda::activation(call.kind, call.up.as<const T>(), call.bias.as<const T>(), call.out.as<T>(),
+                     call.rows, call.width, stream_);
   });
 }
 
-void CudaKernels::activation_backward(ActivationKind kind, Array up, Array bias, Array gradient,
-                                      Array up_gradient, Array bias_gradient, bool accumulate,
-                                      std::int64_t rows, std::int64_t width) {
-  const std::int64_t up_width = kind == ActivationKind::kSwiglu ? 2 * width : width;
-  const auto call = [&](auto x, const auto* of_bias) {
+void CudaKernels::activation_backward(const ActivationGradientArguments& call) {
+  const std::int64_t up_width = call.kind == ActivationKind::kSwiglu ? 2 * call.width : call.width;
+  const auto run = [&](auto x, const auto* of_bias) {
     using T = decltype(x);
-    cuda::activation_backward(kind, up.as<const T>(), bias.as<const T>(), gradient.as<const T>(),
-                              up_gradient.as<T>(), of_bias, rows, width, stream_);
+    cuda::activation_backward(call.kind, call.up.as<const T>(), call.bias.as<const T>(),
+                              call.gradient.as<const T>(), call.up_gradient.as<T>(), of_bias,
+                              call.rows, call.width, stream_);
   };
-  if (!bias_gradient) {
-    return with_type(up, [&](auto x) {
+  if (!call.bias_gradient) {
+    return with_type(call.up, [&](auto x) {
       const ActivationBias<decltype(x)>* none = nullptr;
-      call(x, none);
+      run(x, none);
     });
   }
-  with_types(up, bias_gradient, [&](auto x, auto y) {
+  with_types(call.up, call.bias_gradient, [&](auto x, auto y) {
     using G = decltype(y);
-    const ActivationBias<G> of_bias{bias_gradient.as<G>(), accumulate,
+    const ActivationBias<G> of_bias{call.bias_gradient.as<G>(), call.accumulate,
                                     workspace(column_sum_workspace(up_width))};
-    call(x, &of_bias);
+    run(x, &of_bias);
   });
 }
 
@@ -283,33 +263,32 @@ const float* CudaKernels::rotary_table(std::int64_t sequence, std::int64_t head_
   return static_cast<const float*>(found->second.data());
 }
 
-void CudaKernels::rotary(std::int64_t batch, std::int64_t sequence, std::int64_t head_dim,
-                         const RotaryArrays& query, const RotaryArrays& key, bool backward) {
-  const float* table = rotary_table(sequence, head_dim);
-  with_type(query.in.array, [&](auto x) {
+void CudaKernels::rotary(const RotaryArguments& call) {
+  const float* table = rotary_table(call.sequence, call.head_dim);
+  with_type(call.query.in.array, [&](auto x) {
     const auto side = [&](const RotaryArrays& of) {
       return RotarySide<decltype(x)>{of.heads, in(of.in, x), out(of.out, x)};
     };
-    cuda::rotary(batch, sequence, head_dim, side(query), side(key), table, backward, stream_);
+    cuda::rotary(call.batch, call.sequence, call.head_dim, side(call.query), side(call.key), table,
+                 call.backward, stream_);
   });
 }
 
-void CudaKernels::bias_gradient(Array data, Array gradient, std::int64_t rows, std::int64_t columns,
-                                bool accumulate) {
-  with_types(data, gradient, [&](auto one, auto other) {
+void CudaKernels::bias_gradient(const BiasGradientArguments& call) {
+  with_types(call.data, call.gradient, [&](auto one, auto other) {
     using T = decltype(one);
     using G = decltype(other);
-    cuda::bias_gradient(data.as<const T>(), gradient.as<G>(), rows, columns, accumulate,
-                        workspace(column_sum_workspace(columns)), stream_);
+    cuda::bias_gradient(call.data.as<const T>(), call.gradient.as<G>(), call.rows, call.columns,
+                        call.accumulate, workspace(column_sum_workspace(call.columns)), stream_);
   });
 }
 
-void CudaKernels::add_residual(Array branch, Array bias, Array residual, Array result,
-                               std::int64_t rows, std::int64_t columns) {
-  with_type(branch, [&](auto x) {
+void CudaKernels::add_residual(const ResidualArguments& call) {
+  with_type(call.branch, [&](auto x) {
     using T = decltype(x);
-    cuda::add_residual(branch.as<const T>(), bias.as<const T>(), residual.as<const T>(),
-                       result.as<T>(), rows, columns, stream_);
+    cuda::add_residual(call.branch.as<const T>(), call.bias.as<const T>(),
+                       call.residual.as<const T>(), call.out.as<T>(), call.rows, call.columns,
+                       stream_);
   });
 }
 
@@ -342,70 +321,66 @@ void CudaKernels::copy(Array from, Array to, std::int64_t count) {
   });
 }
 
-void CudaKernels::embed_tokens(const TableSlice& slice, Array tokens, std::int64_t count,
-                               Array table, Array result) {
-  with_type(table, [&](auto x) {
+void CudaKernels::embed_tokens(const EmbeddingArguments& call) {
+  with_type(call.table, [&](auto x) {
     using T = decltype(x);
-    cuda::embed_tokens(slice, integers(tokens), count, table.as<const T>(), result.as<T>(),
-                       stream_);
+    cuda::embed_tokens(call.slice, integers(call.tokens), call.count, call.table.as<const T>(),
+                       call.out.as<T>(), stream_);
   });
 }
 
-void CudaKernels::embed_tokens_backward(const TableSlice& slice, Array tokens, std::int64_t count,
-                                        Array gradient, Array table_gradient) {
-  with_types(gradient, table_gradient, [&](auto one, auto other) {
+void CudaKernels::embed_tokens_backward(const EmbeddingGradientArguments& call) {
+  with_types(call.gradient, call.table_gradient, [&](auto one, auto other) {
     using T = decltype(one);
     using G = decltype(other);
-    cuda::embed_tokens_backward(slice, integers(tokens), count, gradient.as<const T>(),
-                                table_gradient.as<G>(), stream_);
+    cuda::embed_tokens_backward(call.slice, integers(call.tokens), call.count,
+                                call.gradient.as<const T>(), call.table_gradient.as<G>(), stream_);
   });
 }
 
-void CudaKernels::add_positions(Array x, Array table, std::int64_t rows, std::int64_t first_row,
-                                std::int64_t sequence, std::int64_t width) {
-  with_type(x, [&](auto one) {
+void CudaKernels::add_positions(const PositionArguments& call) {
+  with_type(call.x, [&](auto one) {
     using T = decltype(one);
-    cuda::add_positions(x.as<T>(), table.as<const T>(), rows, first_row, sequence, width, stream_);
+    cuda::add_positions(call.x.as<T>(), call.table.as<const T>(), call.rows, call.first_row,
+                        call.sequence, call.width, stream_);
   });
 }
 
-void CudaKernels::add_positions_backward(Array gradient, Array table_gradient, std::int64_t rows,
-                                         std::int64_t first_row, std::int64_t sequence,
-                                         std::int64_t width) {
-  with_types(gradient, table_gradient, [&](auto one, auto other) {
+void CudaKernels::add_positions_backward(const PositionArguments& call) {
+  with_types(call.x, call.table, [&](auto one, auto other) {
     using T = decltype(one);
     using G = decltype(other);
-    cuda::add_positions_backward(gradient.as<const T>(), table_gradient.as<G>(), rows, first_row,
-                                 sequence, width, stream_);
+    cuda::add_positions_backward(call.x.as<const T>(), call.table.as<G>(), call.rows,
+                                 call.first_row, call.sequence, call.width, stream_);
   });
 }
 
-void CudaKernels::cross_entropy(const LogitSlice& slice, Array logits, Array targets,
-                                std::int64_t rows, Array largest, Array sum, Array target) {
-  with_type(logits, [&](auto x) {
+void CudaKernels::cross_entropy(const LossArguments& call) {
+  with_type(call.logits, [&](auto x) {
     using T = decltype(x);
-    cuda::cross_entropy(slice, logits.as<const T>(), integers(targets), rows, largest.as<float>(),
-                        sum.as<float>(), target.as<float>(), stream_);
+    cuda::cross_entropy(call.slice, call.logits.as<const T>(), integers(call.targets), call.rows,
+                        call.largest.as<float>(), call.sum.as<float>(), call.target.as<float>(),
+                        stream_);
   });
 }
 
-void CudaKernels::cross_entropy_backward(const LogitSlice& slice, Array logits, Array targets,
-                                         std::int64_t rows, Array largest, Array sum, float scale) {
-  with_type(logits, [&](auto x) {
+void CudaKernels::cross_entropy_backward(const LossGradientArguments& call) {
+  with_type(call.logits, [&](auto x) {
     using T = decltype(x);
-    cuda::cross_entropy_backward(slice, logits.as<T>(), integers(targets), rows,
-                                 largest.as<const float>(), sum.as<const float>(), scale, stream_);
+    cuda::cross_entropy_backward(call.slice, call.logits.as<T>(), integers(call.targets), call.rows,
+                                 call.largest.as<const float>(), call.sum.as<const float>(),
+                                 call.scale, stream_);
   });
 }
 
-void CudaKernels::rescale_sums(Array local_largest, Array largest, Array sum, std::int64_t rows) {
-  cuda::rescale_sums(local_largest.as<float>(), largest.as<float>(), sum.as<float>(), rows,
-                     stream_);
+void CudaKernels::rescale_sums(const RescaleArguments& call) {
+  cuda::rescale_sums(call.local_largest.as<float>(), call.largest.as<float>(), call.sum.as<float>(),
+                     call.rows, stream_);
 }
 
-void CudaKernels::add_loss(Array largest, Array sum, Array target, std::int64_t rows,
-                           double* total) {
-  cuda::add_loss(largest.as<float>(), sum.as<float>(), target.as<float>(), rows, total, stream_);
+void CudaKernels::add_loss(const LossSumArguments& call) {
+  cuda::add_loss(call.largest.as<float>(), call.sum.as<float>(), call.target.as<float>(), call.rows,
+                 call.total, stream_);
 }
 
 void CudaKernels::add_squares(Array data, std::int64_t count, double* total) {
@@ -417,15 +392,14 @@ void CudaKernels::add_squares(Array data, std::int64_t count, double* total) {
 
 void CudaKernels::narrow(const double* from, float* to) { cuda::narrow(from, to, stream_); }
 
-void CudaKernels::adamw(const AdamW& settings, std::int64_t step, const float* squared_norm,
-                        Array gradient, Array weight, Array moment1, Array moment2, Array rounded,
-                        std::int64_t count) {
-  // Gradients have the type of the rounded weights, or fp32.
-  with_types(rounded ? rounded : gradient, gradient, [&](auto x, auto y) {
+void CudaKernels::adamw(const AdamWArguments& call) {
+  // Gradients have the type of the call.rounded weights, or fp32.
+  with_types(call.rounded ? call.rounded : call.gradient, call.gradient, [&](auto x, auto y) {
     using R = decltype(x);
     using G = decltype(y);
-    cuda::adamw(settings, step, squared_norm, gradient.as<const G>(), weight.as<float>(),
-                moment1.as<float>(), moment2.as<float>(), rounded.as<R>(), count, stream_);
+    cuda::adamw(call.settings, call.step, call.squared_norm, call.gradient.as<const G>(),
+                call.weight.as<float>(), call.moment1.as<float>(), call.moment2.as<float>(),
+                call.rounded.as<R>(), call.count, stream_);
   });
 }
 

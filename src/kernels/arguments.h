@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each kernel is called with: sizes, and where its arrays lie. Whoever runs a program or
+// measures a kernel fills these, and the kernels of every device take them (kernels/kernels.h).
+//
+// Activations and weights of a call have one type; gradients of weights may be fp32 beside it;
+// statistics (log-sum-exp, parts of the loss) are fp32. Arrays that may be absent say so.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/adamw.h"
+#include "kernels/array.h"
+#include "kernels/shapes.h"
+
+namespace stepcast {
+
+struct MatrixArray {
+  Array array;
+  std::int64_t stride;  // elements from one row to the next
+  bool transposed = false;
+};
+
+// Heads inside rows of tokens, as Heads of kernels/strided.h.
+struct HeadArray {
+  Array array;
+  std::int64_t stride;
+};
+
+// Heads before and after their rotation; in place where they are the same.
+struct RotaryArrays {
+  std::int64_t heads;
+  HeadArray in, out;
+};
+
+// `bias`, by columns, may be absent.
+struct GemmArguments {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  MatrixArray a;
+  MatrixArray b;
+  MatrixArray c;
+  bool accumulate = false;
+  Array bias = {};
+};
+
+struct AttentionArguments {
+  AttentionShape shape;
+  HeadArray query;
+  HeadArray key;
+  HeadArray value;
+  HeadArray context;
+  Array log_sum_exp = {};
+};
+
+// `workspace`: batch*sequence*heads*head_dim elements of fp32.
+struct AttentionGradientArguments {
+  AttentionShape shape;
+  HeadArray query;
+  HeadArray key;
+  HeadArray value;
+  HeadArray context;
+  Array log_sum_exp = {};
+  HeadArray context_gradient;
+  HeadArray query_gradient;
+  HeadArray key_gradient;
+  HeadArray value_gradient;
+  Array workspace = {};
+};
+
+struct AttentionScoresArguments {
+  AttentionShape shape;
+  HeadArray query;
+  HeadArray key;
+  Array scores = {};
+};
+
+// `matrix` is what a product reads beside heads: probabilities, or gradients of contexts or
+// scores.
+struct HeadProductArguments {
+  AttentionShape shape;
+  Array matrix = {};
+  HeadArray heads;
+  Array out = {};
+};
+
+struct ValueGradientArguments {
+  AttentionShape shape;
+  Array probabilities = {};
+  Array by_head = {};
+  Array gradient = {};
+};
+
+struct SoftmaxGradientArguments {
+  AttentionShape shape;
+  Array probabilities = {};
+  Array probabilities_gradient = {};
+  Array scores_gradient = {};
+};
+
+struct QkvGatherArguments {
+  AttentionShape shape;
+  Array query_gradient = {};
+  Array key_gradient = {};
+  Array value_gradient = {};
+  HeadArray query;
+  HeadArray key;
+  HeadArray value;
+};
+
+struct NormArguments {
+  NormKind kind;
+  Array x = {};
+  Array weight = {};
+  Array bias = {};
+  Array y = {};
+  std::int64_t rows;
+  std::int64_t width;
+  std::int64_t x_stride;
+  std::int64_t y_stride;
+};
+
+// `branch_bias`, by columns, may be absent.
+struct AddNormArguments {
+  NormKind kind;
+  Array branch = {};
+  Array branch_bias = {};
+  Array residual = {};
+  Array weight = {};
+  Array bias = {};
+  Array sum = {};
+  Array y = {};
+  std::int64_t rows;
+  std::int64_t width;
+};
+
+// `residual` (may be absent) lies as dy does and is added to dx.
+struct NormGradientArguments {
+  NormKind kind;
+  Array x = {};
+  Array weight = {};
+  Array dy = {};
+  Array residual = {};
+  Array dx = {};
+  Array weight_gradient = {};
+  Array bias_gradient = {};
+  bool accumulate;
+  std::int64_t rows;
+  std::int64_t width;
+  std::int64_t x_stride;
+  std::int64_t dy_stride;
+};
+
+struct ActivationArguments {
+  ActivationKind kind;
+  Array up = {};
+  Array bias = {};
+  Array out = {};
+  std::int64_t rows;
+  std::int64_t width;
+};
+
+// `bias_gradient` (may be absent) gets the sums of up_gradient over the rows.
+struct ActivationGradientArguments {
+  ActivationKind kind;
+  Array up = {};
+  Array bias = {};
+  Array gradient = {};
+  Array up_gradient = {};
+  Array bias_gradient = {};
+  bool accumulate;
+  std::int64_t rows;
+  std::int64_t width;
+};
+
+struct RotaryArguments {
+  std::int64_t batch;
+  std::int64_t sequence;
+  std::int64_t head_dim;
+  RotaryArrays query;
+  RotaryArrays key;
+  bool backward;
+};
+
+struct BiasGradientArguments {
+  Array data = {};
+  Array gradient = {};
+  std::int64_t rows;
+  std::int64_t columns;
+  bool accumulate;
+};
+
+struct ResidualArguments {
+  Array branch = {};
+  Array bias = {};
+  Array residual = {};
+  Array out = {};
+  std::int64_t rows;
+  std::int64_t columns;
+};
+
+// Tokens are int64.
+struct EmbeddingArguments {
+  TableSlice slice;
+  Array tokens = {};
+  std::int64_t count;
+  Array table = {};
+  Array out = {};
+};
+
+struct EmbeddingGradientArguments {
+  TableSlice slice;
+  Array tokens = {};
+  std::int64_t count;
+  Array gradient = {};
+  Array table_gradient = {};
+};
+
+// Rows of `x`, or backward of its gradient, begin at row `first_row` of a sequence.
+struct PositionArguments {
+  Array x = {};
+  Array table = {};
+  std::int64_t rows;
+  std::int64_t first_row;
+  std::int64_t sequence;
+  std::int64_t width;
+};
+
+// The parts of the loss are fp32, targets int64.
+struct LossArguments {
+  LogitSlice slice;
+  Array logits = {};
+  Array targets = {};
+  std::int64_t rows;
+  Array largest = {};
+  Array sum = {};
+  Array target = {};
+};
+
+struct LossGradientArguments {
+  LogitSlice slice;
+  Array logits = {};
+  Array targets = {};
+  std::int64_t rows;
+  Array largest = {};
+  Array sum = {};
+  float scale;
+};
+
+struct RescaleArguments {
+  Array local_largest = {};
+  Array largest = {};
+  Array sum = {};
+  std::int64_t rows;
+};
+
+struct LossSumArguments {
+  Array largest = {};
+  Array sum = {};
+  Array target = {};
+  std::int64_t rows;
+  double* total;
+};
+
+// `step` counts from 1; weight and moments are fp32. `rounded` (may be absent) gets the weights in
+// its own type. Where `squared_norm` is not null, gradients are clipped to what it says.
+struct AdamWArguments {
+  AdamW settings{};
+  std::int64_t step;
+  const float* squared_norm;
+  Array gradient = {};
+  Array weight = {};
+  Array moment1 = {};
+  Array moment2 = {};
+  Array rounded = {};
+  std::int64_t count;
+};
+
+// A matrix whose rows may be parts of longer ones.
+struct StridedRows {
+  Array array;
+  std::int64_t stride;  // elements from one row to the next
+};
+
+struct LatentRotaryArguments {
+  LatentShape shape;
+  Array query = {};
+  Array up = {};
+  StridedRows rotary_key;
+  Array key = {};
+  Array value = {};
+};
+
+struct LatentRotaryGradientArguments {
+  LatentShape shape;
+  Array query_gradient = {};
+  Array key_gradient = {};
+  Array value_gradient = {};
+  Array up_gradient = {};
+  Array rotary_gradient = {};
+};
+
+struct CopyColumnsArguments {
+  StridedRows from;
+  StridedRows to;
+  std::int64_t rows;
+  std::int64_t columns;
+};
+
+// Choices, tokens of rows and indices are int64, what was chosen int8.
+struct RouteArguments {
+  RouterShape shape;
+  Array logits = {};
+  Array choice = {};
+  Array probabilities = {};
+  Array chosen = {};
+};
+
+struct RouteGradientArguments {
+  RouterShape shape;
+  Array probabilities = {};
+  Array chosen = {};
+  Array weight_gradient = {};
+  Array logits_gradient = {};
+};
+
+struct ChosenRowsArguments {
+  RouterShape shape;
+  Array probabilities = {};
+  Array chosen = {};
+  Array token_of_row = {};
+  Array weights = {};
+};
+
+struct MovedRowsArguments {
+  Array from = {};
+  Array index = {};
+  Array to = {};
+  std::int64_t rows;
+  std::int64_t width;
+};
+
+struct AddedRowsArguments {
+  Array from = {};
+  Array index = {};
+  Array to = {};
+  std::int64_t rows;
+  std::int64_t targets;
+  std::int64_t width;
+};
+
+struct ExpertActivationArguments {
+  ActivationKind kind;
+  Array up = {};
+  Array weights = {};
+  Array out = {};
+  std::int64_t rows;
+  std::int64_t width;
+};
+
+struct ExpertActivationGradientArguments {
+  ActivationKind kind;
+  Array up = {};
+  Array weights = {};
+  Array gradient = {};
+  Array up_gradient = {};
+  Array weight_gradient = {};
+  std::int64_t rows;
+  std::int64_t width;
+};
+
+}  // namespace stepcast
