@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A linear layer of the model: trained; or frozen, in 16 or 4 bits or in fp8, with low-rank
-// adapters beside it (Hu et al. 2021, arXiv 2106.09685; Dettmers et al. 2023, arXiv 2305.14314):
-//   y = x W^T + scale (x A^T) B^T
-// with A [rank, inputs] and B [outputs, rank] of each part of a packed layer. A 4-bit W is expanded
-// before every product with it.
-//
-// Tensor parallelism cuts W, and of the adapter the half on the same side: B of a layer cut by
-// outputs, A of one cut by inputs. The other half is whole on each rank and sees a part of the
-// features: products stay partial sums like those of W, and share W's collectives; its gradients
-// are summed once a step (arrange_update).
-//
-// In fp8 the three products with W read copies of their operands (program/fp8_operands.h), and what
-// tensor parallelism gathers is such a copy. Adapters read 16 bits: where there are some, 16 bits
-// are gathered, and each rank casts all of it.
+// A linear layer of the model, y = x W^T, put together from three parts: how W is stored and made
+// ready for a product (program/product_weight.h), how products read what goes into them
+// (program/product_operands.h), and adapters beside a frozen W (program/adapters.h).
 #pragma once
 
-#include <array>
-
+#include "program/adapters.h"
 #include "program/block_builder.h"
-#include "program/fp8_operands.h"
+#include "program/product_operands.h"
 
 namespace stepcast {
 
@@ -31,23 +19,14 @@ struct LinearNames {
   const char* output_gradient;  // of the input's gradient's buffer
 };
 
-// What goes into the layer. Without fp8 `operand` is `x` itself.
-struct LinearInput {
-  BufferId x;       // in the model's type; invalid where nothing reads it
-  Operand operand;  // of the product with W
-  BufferId share;   // of this rank, where tensor ranks gather it again for the weight gradient
-};
-
-// What the adapters of each part keep from forward, and between their two halves of backward.
 struct LinearOutput {
   BufferId y;
-  BufferId apart;                  // the outputs that have a buffer of their own
-  std::array<BufferId, 3> narrow;  // x A^T
+  BufferId apart;      // the outputs that have a buffer of their own
+  PartBuffers narrow;  // x A^T of each adapter
 };
 struct LinearGradient {
   BufferId x;
-  std::array<BufferId, 3> scaled;  // gradient of the adapter's output
-  std::array<BufferId, 3> narrow;  // and of x A^T
+  AdapterGradients adapters;
 };
 
 class Linear {
@@ -69,38 +48,31 @@ class Linear {
   // of their own, which backward makes again.
   LinearOutput forward(BlockBuilder& builder, const LinearInput& input, ParameterId bias = {},
                        std::int64_t apart = 0) const;
-  // Those once more: a product of their own.
+  // Makes the outputs that are apart once more, by a product of their own.
   BufferId make_apart(BlockBuilder& builder, const LinearInput& input, ParameterId bias,
                       std::int64_t apart) const;
 
   // Backward: the gradient of the output, of a layer that ends a region or of one that begins it.
   LinearInput leave_backward(BlockBuilder& builder, const char* name, BufferId gradient) const;
   LinearInput take_gradient(BlockBuilder& builder, BufferId gradient) const;
-  // What enter() gathered, for the weight gradient.
+  // Gathers once more what enter() gathered, for the weight gradient.
   LinearInput gather_again(BlockBuilder& builder, const char* name, const LinearInput& saved) const;
-  // The same where what the layer took or entered with was made once more. Copies in fp8 are kept.
+  // The input where what the layer took or entered with was made once more.
   LinearInput renewed(const LinearInput& saved, BufferId x) const;
   LinearGradient input_gradient(BlockBuilder& builder, const LinearInput& gradient) const;
   void weight_gradient(BlockBuilder& builder, const LinearInput& gradient, const LinearInput& input,
                        const LinearOutput& saved, const LinearGradient& flowing) const;
 
  private:
-  struct Adapter {
-    std::int64_t outputs = 0;
-    ParameterId down, up;
-  };
-  bool has_adapters() const;
-  BufferId dense_weight(BlockBuilder& builder, bool backward) const;
-  BufferId expand(BlockBuilder& builder) const;
-  BufferId cast_weight(BlockBuilder& builder, bool backward) const;
-  Operand cast(BlockBuilder& builder, BufferId x, std::int64_t width, bool backward,
-               bool by_columns) const;
+  OperandRequest of_input(BufferId x, bool keeps = true) const;
+  OperandRequest of_gradient(BufferId gradient) const;
 
   LinearNames names_{};
   std::int64_t outputs_ = 0, inputs_ = 0, tokens_ = 0;
-  bool four_bit_ = false, in_fp8_ = false, trained_ = false;
+  const OperandForm* form_ = nullptr;
+  bool trained_ = false;
   ParameterId weight_;
-  std::array<Adapter, 3> adapters_{};  // by part; without parameters: none
+  Adapters adapters_;
 };
 
 }  // namespace stepcast

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Low-rank adapters beside a frozen matrix (Hu et al. 2021, arXiv 2106.09685):
+//   y += scale (x A^T) B^T
+// with A [rank, inputs] and B [outputs, rank] of each part of a packed layer. They read and write
+// the model's type.
+//
+// Tensor parallelism cuts the half on the side on which the matrix is cut: B of a layer cut by
+// outputs, A of one cut by inputs. The other half is whole on each rank and sees a part of the
+// features: products stay partial sums like those of the matrix, and share its collectives; its
+// gradients are summed once a step (arrange_update).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "program/block_builder.h"
+
+namespace stepcast {
+
+// By part of a packed layer; parts without an adapter have no buffers.
+using PartBuffers = std::array<BufferId, 3>;
+
+// What input_gradient() makes and weight_gradient() reads.
+struct AdapterGradients {
+  PartBuffers scaled;  // gradient of the adapter's output
+  PartBuffers narrow;  // and of x A^T
+};
+
+class Adapters {
+ public:
+  Adapters() = default;
+  // Beside `matrix`: [outputs, inputs] on this rank, cut by rows or columns. None where the
+  // scenario trains no adapters. They are reduced and sharded over the ranks that hold the matrix.
+  Adapters(BlockBuilder& builder, const Parameter& matrix, std::int64_t tokens);
+
+  bool any() const { return parts_.front().down.valid(); }
+
+  // Adds their outputs to `y`. Returns x A^T of each part, which backward reads.
+  PartBuffers forward(BlockBuilder& builder, BufferId x, BufferId y) const;
+  // Adds their gradients of the input to `x_gradient`.
+  AdapterGradients input_gradient(BlockBuilder& builder, BufferId y_gradient,
+                                  BufferId x_gradient) const;
+  void weight_gradient(BlockBuilder& builder, BufferId x, const PartBuffers& narrow,
+                       const AdapterGradients& gradients) const;
+
+ private:
+  struct Part {
+    std::size_t index = 0;
+    std::int64_t outputs = 0;
+    ParameterId down, up;
+  };
+  template <class Visit>
+  void each(const Visit& visit) const;
+
+  std::int64_t inputs_ = 0, tokens_ = 0, rank_ = 0;
+  std::array<Part, 3> parts_{};
+};
+
+}  // namespace stepcast

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/product_weight.h"
+
+#include "program/product_operands.h"
+
+namespace stepcast {
+namespace {
+
+// bitsandbytes dequantises the scales, then the weights, into a tensor for the product.
+BufferId expand(BlockBuilder& builder, ParameterId matrix, std::int64_t elements) {
+  const Shape& shape = builder.shape();
+  const BufferId dense =
+      builder.buffer("expanded_weight", elements, shape.type, MemoryCategory::kWorkspace);
+  const double bytes = kFourBitBytes + static_cast<double>(shape.element);
+  builder.add("expand_weight",
+              Cast{CastSubject::kFourBitWeight, false, DataType::kInt8, shape.type,
+                   builder.size(elements, 0, bytes, 2)},
+              {}, {dense});
+  builder.uses({matrix});
+  return dense;
+}
+
+// Where a unit's parameters are gathered for each pass, its matrices are cast for each product: in
+// 16 bits by both copies, in fp8 (gathered so) by the one by columns alone. Elsewhere copies are
+// kept, and made once a step.
+BufferId cast(BlockBuilder& builder, ParameterId matrix, std::int64_t elements, bool backward) {
+  const Shape& shape = builder.shape();
+  const bool gathered_so = shape.fp8_params && !shape.fp8.recipe->gathers_wide;
+  if (gathered_so && !(backward && shape.fp8.has_two_copies())) return {};
+  const BufferId copy = builder.buffer("weight_fp8", shape.fp8.copy_bytes(elements), DataType::kFp8,
+                                       MemoryCategory::kWorkspace);
+  const DataType from = gathered_so ? DataType::kFp8 : shape.type;
+  const double read = static_cast<double>(size_of(from));
+  if (shape.fp8.recipe->finds_scale && !gathered_so) {
+    builder.add("find_scale",
+                Cast{CastSubject::kScale, backward, from, DataType::kFp32,
+                     builder.size(elements, 0, read, 2)},
+                {}, {});
+    builder.uses({matrix});
+  }
+  builder.add("cast_weight",
+              Cast{CastSubject::kWeight, backward, from, DataType::kFp8,
+                   builder.size(elements, 0, read + 1 + shape.fp8.recipe->weight_scale_bytes)},
+              {}, {copy});
+  builder.uses({matrix});
+  return copy;
+}
+
+}  // namespace
+
+void store_matrix(const Shape& shape, Parameter& matrix) {
+  if (shape.mode == TrainingMode::kQlora) matrix.storage = WeightStorage::kFourBit;
+  matrix.in_fp8 = operand_form(shape).is_fp8();
+  if (matrix.in_fp8 && shape.mode == TrainingMode::kLora) matrix.storage = WeightStorage::kFp8;
+}
+
+BufferId matrix_for_product(BlockBuilder& builder, ParameterId matrix, std::int64_t elements,
+                            bool backward) {
+  if (builder.shape().mode == TrainingMode::kQlora) return expand(builder, matrix, elements);
+  const bool casts = operand_form(builder.shape()).is_fp8() && builder.trains(matrix) &&
+                     builder.mode() == GradientMode::kUnit;
+  return casts ? cast(builder, matrix, elements, backward) : BufferId{};
+}
+
+}  // namespace stepcast
