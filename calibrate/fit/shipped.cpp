@@ -332,7 +332,7 @@ void Shipping::fit() {
   }
   for (const AttentionFitRule& rule : published_.attention_fits) fit_attention_family(rule);
   for (const AttentionTable& table : published_.attention) {
-    if (table.kernel != "unfused") continue;
+    if (table.kernel != name_of(AttentionKernel::kUnfused)) continue;
     const Accelerator& device = accelerator(table.device);
     const DeviceRules* rules = rules_of(table.device);
     if (rules == nullptr) continue;

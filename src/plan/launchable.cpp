@@ -101,7 +101,7 @@ class Launchable {
     return scenario_.cluster.gpus() > domain_gpus() && domain_gpus() % (stride * layout_.tp) != 0;
   }
   std::int64_t stride() const {
-    if (layout_.order.starts_with("tp")) return 1;
+    if (layout_.order == kUsualOrder) return 1;  // in which tensor ranks are neighbours
     const RankGrid grid(layout_);
     return grid.rank({.tp = 1}).index() - grid.rank({}).index();
   }

@@ -193,6 +193,8 @@ class Rules(unittest.TestCase):
                 ("src/predict/a.cpp", 'if (std::ranges::find(names, "copy") != end) run();'),
                 ("src/cost/a.cpp", 'if (std::string_view(operation.name) != "copy") run();'),
                 ("src/plan/a.cpp", 'if ("copy" == buffer_name) run();'),
+                ("src/plan/a.cpp", 'if (layout.order.starts_with("tp")) run();'),
+                ("calibrate/a.cpp", 'if (table.kernel != "unfused") run();'),
                 ("calibrate/a.cpp", 'if (name_of(call) ==\n    "copy") run();'),
                 ("calibrate/measure/a.cu", 'if (signature().starts_with("copy")) run();')):
             self.offends("literals", source, SPDX + code + "\n", "what decides is no name")
