@@ -96,7 +96,7 @@ class Engine {
 
   static std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
 
-  // What was due for the task at this instant.
+  // Moves a task to its next phase, now that the present one is over.
   void advance(std::int32_t task) {
     switch (phase_[at(task)]) {
       case Phase::kLatency:

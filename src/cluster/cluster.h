@@ -101,7 +101,7 @@ Topology build_topology(const ClusterSpec& spec);
 // meaningful only without any. `topologies_folder` holds clusters/ and accelerators/.
 Cluster read_cluster(const JsonValue& value, const std::string& topologies_folder);
 
-// What ships, by name; each with its smallest node count.
+// Lists the shipped clusters by name, each with its smallest node count.
 Result<std::vector<ClusterSpec>> list_clusters(const std::string& topologies_folder);
 
 }  // namespace stepcast

@@ -11,8 +11,8 @@
 
 namespace stepcast {
 
-// What a regular and an irregular cluster have in common: names, accelerator, software-visible
-// facts.
+// Reads what a regular and an irregular cluster have in common: names, accelerator, and facts that
+// software sees.
 void read_identity_fields(ObjectReader& reader, const std::string& topologies_folder,
                           ClusterSpec& spec);
 
@@ -31,7 +31,7 @@ void require_shape_fields(ObjectReader& reader, const ClusterSpec& spec);
 std::vector<FailedPart> read_failed(ObjectReader& reader, const std::vector<FailedPart>& of_base,
                                     Topology& whole);
 
-// The same of a regular cluster, whose other keys are read and sound.
+// Does it for a regular cluster, whose other keys are read and sound.
 void read_failed_fields(ObjectReader& reader, ClusterSpec& spec);
 
 // Values that are fine alone and contradict each other.

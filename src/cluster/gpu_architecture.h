@@ -51,7 +51,7 @@ const char* name_of(GpuArchitecture architecture);
 std::vector<GpuArchitecture> all_architectures();
 std::vector<std::string> architecture_names();  // in the order of the enumerators
 
-// As NCCL's tables have it. Ampere's rows stand for what they do not know.
+// NCCL's tables name an architecture so. Ampere's rows stand for those they do not know.
 NcclGeneration nccl_generation(GpuArchitecture architecture);
 
 }  // namespace stepcast

@@ -14,7 +14,7 @@ namespace {
 constexpr double kPipes = 2;
 constexpr double kAssumedClockHz = 2e9;  // where the system states none
 
-// What one core of a server streams from memory at least, whatever the others do: STREAM on one
+// One core of a server streams at least this from memory, whatever the others do: STREAM on one
 // core of Xeon and EPYC machines gives 10 to 20 GB/s.
 constexpr BytesPerSecond kCoreBandwidth(10e9);
 // A message through shared memory is copied in and out.

@@ -148,7 +148,7 @@ json graph_file(const Cluster& cluster) {
   if (!cluster.spec.sources.empty()) out["sources"] = cluster.spec.sources;
   if (!cluster.spec.notes.empty()) out["notes"] = cluster.spec.notes;
   out["vertices"] = vertices_of(cluster.topology);
-  // As a reader numbers them: node by node, and last what stands in none.
+  // A reader numbers vertices like this: node by node, and last what stands in none.
   const auto node_of = [](const json& vertex) {
     return vertex.value("node", std::numeric_limits<std::int32_t>::max());
   };

@@ -46,7 +46,7 @@ struct Slice {
 };
 Slice slice_of(std::int64_t count, int ranks, int rank);
 
-// What this rank has sent through one communicator, without what its groups have sent.
+// Counts what this rank has sent through one communicator itself; its groups count for themselves.
 struct CommCounters {
   std::int64_t messages = 0;
   std::int64_t bytes = 0;

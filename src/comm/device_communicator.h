@@ -51,7 +51,7 @@ class DeviceCommunicator {
   // all ranks, where it offers those. All ranks call this with the same size.
   virtual std::shared_ptr<void> allocate(std::int64_t bytes) = 0;
 
-  // What operations run on: for events around them.
+  // Returns the stream that operations run on, so that callers can put events around them.
   virtual DeviceStream stream() const = 0;
 
   using Pending = std::unique_ptr<Request>;

@@ -20,7 +20,7 @@ struct FailureProcess {
   PerSecond interruptions() const { return failures + preemptions; }
 };
 
-// Where wall time goes, as shares of it; they add up to 1.
+// Shares of wall time by what it goes into; they add up to 1.
 struct WallShares {
   double useful = 1;      // steps that count, at full speed
   double stragglers = 0;  // what slow nodes make such steps longer

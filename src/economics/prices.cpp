@@ -50,7 +50,7 @@ Price read_price(const JsonValue& value) {
   return out;
 }
 
-// What a price is of.
+// A price is of a cluster or of an accelerator; the other name is empty.
 using Thing = std::pair<std::string, std::string>;
 Thing thing_of(const Price& price) { return {price.cluster, price.accelerator}; }
 

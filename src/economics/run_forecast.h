@@ -18,7 +18,7 @@ struct FigureRange {
   double value = 0, low = 0, high = 0;
 };
 
-// What a run of so many tokens takes; times in seconds, money in dollars.
+// Time, money and energy that a run of so many tokens takes.
 struct RunLength {
   double steps = 0;
   Seconds training;    // its steps alone

@@ -15,8 +15,8 @@ namespace {
 // The numbers of the random streams of one seed.
 constexpr std::uint64_t kInterruptions = 0, kStragglers = 1, kCorruptions = 2;
 
-// What is drawn of one run; it takes some seconds. A run of shorter intervals or more frequent
-// interruptions is drawn as far as this reaches.
+// At most this much is drawn of one run, which takes some seconds. A run of shorter intervals or
+// more frequent interruptions is drawn as far as this reaches.
 constexpr std::int64_t kMostDrawn = 30'000'000, kMostSlowTimes = 3'000'000;
 
 double draw_exponential(SeededRandom& random, double rate) {

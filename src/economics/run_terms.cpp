@@ -58,8 +58,8 @@ class TermsBuilder {
   RunTerms out_;
 };
 
-// What is billed: as many GPUs as are let together, and whole nodes where the job has several. A
-// price that the user states does not change how they are let.
+// The bill counts as many GPUs as are let together, and whole nodes if the job has several. A price
+// that the user states does not change how they are let.
 void TermsBuilder::rent(const Price* price) {
   const std::int64_t node = spec_.gpus_per_node;
   std::int64_t together = price && price->rented_together > 0 ? price->rented_together : node;

@@ -14,7 +14,7 @@ LogitSlice slice_of(const RankPart& part, std::int64_t columns) {
   return {part.first_token_row, columns, std::clamp<std::int64_t>(left, 0, columns)};
 }
 
-// Where the gradient of a table goes: a dense one of its own, or the unit's.
+// The gradient of a table goes into a dense one of its own, or into the unit's.
 Array table_gradient(KernelArrays& arrays, const ArraySpec& spec) {
   return arrays.has_write(0) ? arrays.write(0, spec) : arrays.gradient(0, spec).data;
 }

@@ -76,7 +76,7 @@ class Device : public Allocator {
   // An event at the point that computing has reached.
   virtual EventHandle mark() = 0;
 
-  // What is computed from now on runs after `event`.
+  // Work that is computed from now on runs after `event`.
   virtual void hold(const EventHandle& event) = 0;
   // Drops what has not ended; nothing is queued afterwards.
   virtual void stop() noexcept = 0;

@@ -62,7 +62,7 @@ void ExpertRows::expect_room() const {
   }
 }
 
-// What the ranks that share experts have received lies in places of equal size.
+// Rows received from each rank that shares the experts lie in places of equal size.
 void ExpertRows::sort() {
   struct Stretch {
     std::int64_t begin, count;

@@ -34,8 +34,8 @@ class ExpertRows {
   // Every rank sends every other as many.
   bool is_even() const { return is_even_; }
 
-  // Where the rows of each expert of this rank begin among those that products read, and where the
-  // last ones end.
+  // Begins of each expert's rows among those that products read, for the experts of this rank, and
+  // last the end of them all.
   const std::vector<std::int64_t>& begins() const { return begins_; }
   std::int64_t rows() const { return begins_.back(); }
   // For each of those where it lay as it came.

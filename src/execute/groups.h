@@ -36,9 +36,9 @@ class Groups {
     int size = 1, place = 0;
   };
   Member member(AxisGroup group, Stream stream) const;
-  // Where the rank stands along an axis.
+  // Place of this rank along an axis.
   std::int32_t coordinate(Axis axis) const { return grid_.coordinate(axis, rank_); }
-  // Where the members of its group stand along an axis, in the group's order.
+  // Places of the group's members along an axis, in the group's order.
   std::vector<std::int32_t> coordinates(AxisGroup group, Axis axis) const;
   // To or from a stage, of this rank's pipeline; null where traffic is left out.
   struct Link {

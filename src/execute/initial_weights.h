@@ -24,8 +24,8 @@ struct ModelPart {
 };
 ModelPart part_of(const Layout& layout, const RankGrid& grid, RankId rank);
 
-// Where this rank's part of a parameter lies in the whole one: matrices of experts one after the
-// other, as many for each rank.
+// Finds this rank's part of a parameter in the whole one, in which the matrices of experts lie one
+// after the other, as many for each rank.
 struct WholePlace {
   WholePlace(const Parameter& parameter, const ModelPart& part);
   std::int64_t columns;  // of the whole

@@ -38,7 +38,7 @@ struct HeadSpec {
     return side == HeadSide::kQuery ? query : side == HeadSide::kKey ? key : value;
   }
   std::int64_t packed() const { return query + key + value; }
-  // Where a side begins in a packed row.
+  // First column of a side in a packed row.
   std::int64_t begin(HeadSide side) const {
     return side == HeadSide::kQuery ? 0 : side == HeadSide::kKey ? query : query + key;
   }
@@ -70,9 +70,9 @@ class KernelArrays {
   virtual Array read(std::size_t i, const ArraySpec& spec) = 0;
   virtual Array write(std::size_t i, const ArraySpec& spec) = 0;
   virtual bool has_write(std::size_t i) const = 0;
-  // What an operation reads as heads: inside the packed projection, or in a buffer of their own.
+  // An operation reads heads inside the packed projection, or in a buffer of their own.
   virtual HeadArray read_heads(std::size_t i, HeadSide side, const HeadSpec& spec) = 0;
-  // The same of what it writes: all of it begins with the first buffer.
+  // It writes them likewise; all sides begin with the first buffer that it writes.
   virtual HeadArray write_heads(HeadSide side, const HeadSpec& spec) = 0;
   // Made-up rows are as wide as asked for.
   virtual RowArray read_rows(std::size_t i, const RowSpec& spec) = 0;

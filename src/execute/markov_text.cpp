@@ -13,7 +13,7 @@
 namespace stepcast {
 namespace {
 
-// What the random streams of one seed are for; sequences have those from kSequences on.
+// Each use of a seed has a random stream of its own; sequences have those from kSequences on.
 constexpr std::uint64_t kPermutation = 0;
 constexpr std::uint64_t kOffsets = 1;
 constexpr std::uint64_t kSequences = 2;

@@ -84,7 +84,7 @@ class LiveArrays final : public KernelArrays {
   const OperationCall& call_;
 };
 
-// What it writes is the tensor that it reads.
+// An alias moves nothing: its output is the tensor that it reads.
 void run_alias(const OperationCall& call) {
   if (call.operation.writes.empty()) return;
   call.instance.buffers[call.operation.writes[0].index()] =

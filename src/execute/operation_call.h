@@ -21,7 +21,7 @@ struct MicroBatch {
   Tensor experts;
 };
 
-// What is summed over the step, in the device's memory.
+// Sums over the step, which lie in the device's memory.
 struct StepTotals {
   double loss_sum = 0;            // over tokens
   double predicted_loss_sum = 0;  // likewise, of all prediction modules
@@ -29,8 +29,8 @@ struct StepTotals {
   float squared_norm = 0;         // over all ranks
 };
 
-// What a prediction module's loss counts beside the model's own: a tenth of it is the mean of all
-// modules (Megatron-LM, --mtp-loss-scaling-factor).
+// Weight of a prediction module's loss beside the model's own: a tenth, shared by all modules
+// (Megatron-LM, --mtp-loss-scaling-factor).
 double prediction_weight(const Model& model);
 
 // Gradients of one unit on their way to a reduction in a wider type.
@@ -44,7 +44,7 @@ struct BlockPlace {
   const Program* program = nullptr;
   const Role* role = nullptr;
   std::size_t chunk = 0, block = 0;
-  // Where a weight of it lies among the flat ones of the role. A head may borrow the table of the
+  // Place of a weight among the flat ones of the role. A head may borrow the table of the
   // embedding, which is the first weight of the model.
   ElementRange range(ParameterId weight) const;
 };
@@ -96,8 +96,8 @@ void run_operation(const OperationCall& call);
 
 // A collective among what is computed.
 void run_collective(const OperationCall& call, const Collective& collective);
-// The same as a transfer, which runs beside what is computed. It holds what it needs beyond the
-// buffers of the block.
+// Makes it a transfer instead, which runs beside what is computed. The transfer holds whatever it
+// needs beyond the buffers of the block.
 Transfer collective_beside(const OperationCall& call, const Collective& collective);
 
 // Rows that the tokens of this rank make for each expert, of what its router has chosen.

@@ -17,13 +17,13 @@ class PassStreams {
   // runs beside and of the waits for it; null: nobody is.
   PassStreams(Device& device, const std::vector<Operation>& pass, OperationObserver* observer);
 
-  // What is computed from now on runs behind what operation i, on the computing stream, waits for.
+  // Work computed from now on runs behind all that operation i, on the computing stream, waits for.
   void before(std::size_t i);
   // Operation i has been queued for computing.
   void behind(std::size_t i);
   // Operation i runs beside what is computed.
   void post(std::size_t i, Transfer transfer);
-  // What is computed from now on runs behind all of the pass.
+  // Work computed from now on runs behind all of the pass.
   void join();
 
  private:

@@ -97,7 +97,7 @@ std::vector<EventHandle> RoleRunner::awaited(const Instruction& what) const {
   return out;
 }
 
-// What the host does with an instruction: it queues kernels and everything on their stream for
+// Issues one instruction as a host does: kernels, and all else on their stream, are queued for
 // computing, and transfers on their own streams.
 void RoleRunner::issue(std::int32_t index) {
   const Instruction& what = role_.instructions[static_cast<std::size_t>(index)];
@@ -267,8 +267,8 @@ void RoleRunner::run_pass(const RunPass& pass) {
   for_each_block(role_, pass, [&](const BlockVisit& at) { run_block(pass.slot, *at.index); });
 }
 
-// What the block before has left, in this chunk or in another of this stage, or what a neighbouring
-// stage has sent.
+// Takes what the block before has left, in this chunk or in another of this stage, or what a
+// neighbouring stage has sent.
 Tensor RoleRunner::take(const Slot& slot, bool first_block) {
   PassKey key = key_of(slot);
   auto& source = first_block && arriving_.contains(key) ? arriving_ : leaving_;

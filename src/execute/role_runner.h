@@ -30,7 +30,7 @@ struct ExecutorOptions {
   std::function<void()> alive = {};  // called between parameters while weights are made, if any
 };
 
-// What one instruction took, in seconds since its step began.
+// Begin and end of one instruction, in seconds since its step began.
 struct InstructionSpan {
   double start = 0, end = 0;
 };

@@ -161,7 +161,7 @@ std::vector<ElementRange> RoleRunner::counted_elsewhere() const {
   return out;
 }
 
-// What crosses between stages where each tensor-parallel rank sends its share.
+// Part of a boundary's tensor that this rank sends: its share when tensor-parallel ranks split it.
 Slice RoleRunner::boundary_slice() const {
   const std::int64_t count = shape_.rows * shape_.hidden;
   const bool scatters = scenario_.rules.scatter_gather_p2p && !shape_.sequence_parallel;

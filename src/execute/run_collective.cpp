@@ -48,7 +48,7 @@ class BlockCollective {
   struct Copy {
     Array from{}, to{};
     std::int64_t count = 0;
-    // Where `from` has longer rows than `to`, of which the last columns are meant.
+    // Set when the rows of `from` are longer than those of `to`: their last columns are copied.
     std::int64_t rows = 0, stride = 0;
 
     void run(Kernels& kernels) const {
@@ -83,7 +83,7 @@ class BlockCollective {
     }
   }
 
-  // What this rank gives to a gather: all that it reads, or the rotary keys behind the latents.
+  // This rank gives all that it reads to a gather, or the rotary keys behind the latents.
   static Copy own_part(const OperationCall& call, const Slice& own) {
     Copy out{call.read(0), call.write(0).from(own.begin), own.size()};
     const std::int64_t elements = call.buffer(call.operation.reads[0]).elements;

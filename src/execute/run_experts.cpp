@@ -33,7 +33,7 @@ class ExpertCall {
                     .chosen = call_.write(1)});
   }
 
-  // What the router has chosen on this rank, or the counts of all ranks.
+  // The host reads what the router has chosen on this rank, or the counts of all ranks.
   void run(const HostRead& read) {
     if (shape_.group() == 1) {
       call_.instance.counts = own_counts();
@@ -122,7 +122,7 @@ class ExpertCall {
     return out;
   }
 
-  // Where the sizes are known beforehand, every rank has the same.
+  // If the sizes are known beforehand, every rank has as many rows for each expert.
   HeldRows placed() const {
     std::vector<std::int64_t> counts = call_.instance.counts;
     if (shape_.padded) {

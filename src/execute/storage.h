@@ -87,7 +87,7 @@ class HostArena final : public Allocator {
   std::multimap<std::size_t, void*> free_;
 };
 
-// What makes tensors. What another stream than the computing one writes first comes from others.
+// Makes tensors. Those that another stream than the computing one writes first come from others.
 class Memory {
  public:
   // `alone`: one of several ranks, what others would send is a stand-in.

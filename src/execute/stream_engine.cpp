@@ -14,7 +14,7 @@
 namespace stepcast {
 namespace {
 
-// Where ranks share cores, the calling thread asks to run soon after it wakes rather than for long.
+// A thread whose cores are shared by ranks asks to run soon after it wakes rather than for long.
 // Otherwise a transfer's next message would wait for the end of another rank's slice (3 ms). Linux
 // takes the runtime of an ordinary thread as its slice from 6.12 on; elsewhere nothing changes.
 void ask_for_short_slices() {

@@ -14,7 +14,7 @@ namespace stepcast {
 
 class WholeModel {
  public:
-  // What `runner`'s rank owns. The copies of a shared table are one parameter.
+  // Adds the parameters that `runner`'s rank owns. The copies of a shared table count as one.
   void take(RoleRunner& runner);
 
   bool operator==(const WholeModel&) const = default;

@@ -61,7 +61,7 @@ void for_each_marked(const std::string& mark, const Visitor& visit) {
   }
 }
 
-// What Open MPI 4 tells a rank about the files of its job.
+// Collects the files of a job, which Open MPI 4 names in the environment of its ranks.
 struct JobFiles {
   std::set<std::string> session_folders;
   std::set<std::string> jobs;  // as the names of shared memory segments spell them

@@ -32,7 +32,7 @@ bool exchanges_by_nccl(const Scenario& scenario) {
   return dispatcher == MoeDispatcher::kAllToAll || dispatcher == MoeDispatcher::kAllGather;
 }
 
-// Those of one rank.
+// Groups for which this rank has communicators.
 std::vector<AxisGroup> communicators(const Scenario& scenario) {
   const Layout& layout = scenario.layout;
   std::vector<AxisGroup> out;

@@ -7,19 +7,19 @@
 
 namespace stepcast {
 
-// What the caching allocator reserves for a peak of `allocated` bytes of tensors. A process on a
-// processor allocates what it needs.
+// Bytes that the caching allocator reserves for a peak of `allocated` bytes of tensors. A process
+// on a processor allocates what it needs.
 ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated);
 
-// The same where the peaks of buffers and of everything else are known apart. A flat copy is larger
-// than any piece that activations left behind, so the allocator asks the device for it anew and
-// keeps both, as long as the device has room; then it gives back what it kept. What FSDP gathers
-// and reduces is allocated on streams of its own (_fsdp_param_group.py), and a stream's pool serves
-// no other.
+// This one is told the peaks of buffers and of everything else apart. A flat copy is larger than
+// any piece that activations left behind, so the allocator asks the device for it anew and keeps
+// both, as long as the device has room; then it gives back what it kept. What FSDP gathers and
+// reduces is allocated on streams of its own (_fsdp_param_group.py), and a stream's pool serves no
+// other.
 ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated, ByteCount others,
                          ByteCount buffers);
 
-// What a pool of CUDA's, which maps memory in pieces, takes from the device for as much.
+// Bytes that a pool of CUDA's, which maps memory in pieces, takes from the device for as much.
 ByteCount pooled_bytes(ByteCount allocated);
 
 // CUDA context and libraries, and NCCL's channel buffers of every communicator of the layout; none

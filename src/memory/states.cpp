@@ -52,8 +52,8 @@ ByteCount update_copy_bytes(const Scenario& scenario, std::int64_t elements, Axi
   if (!scenario.rules.copies_flat_gradients) return 0;
   const std::int64_t gradient = size_of(scenario.training.grad_precision);
   const std::int64_t wide = size_of(DataType::kFp32);
-  // Where gradients are sharded a flat tensor is cast, elsewhere one tensor after the other is cast
-  // and all of them are then made flat.
+  // If gradients are sharded a flat tensor is cast; else one tensor after the other is cast, and
+  // all of them are then made flat.
   const std::int64_t flat = scenario.layout.zero >= 1 ? gradient : wide;
   const std::int64_t copies = flat + (gradient < wide ? wide : 0);
   return copies * optimizer_elements(scenario, elements, group);

@@ -17,7 +17,7 @@ struct StateBytes {
   StateBytes& operator+=(const StateBytes& more);
 };
 
-// What a checkpoint holds: parameters, master weights and moments of what is trained, once.
+// A checkpoint holds parameters, master weights and moments of what is trained, once.
 ByteCount checkpoint_bytes(const Scenario& scenario);
 
 // Ranks that share one copy of the states of parameters which `group` reduces: all of the group,
@@ -28,15 +28,15 @@ std::int64_t shard_ranks(const Scenario& scenario, AxisGroup group = AxisGroup::
 StateBytes state_bytes(const Scenario& scenario, std::int64_t elements,
                        AxisGroup group = AxisGroup::kData);
 
-// What products in fp8 need of trained weights of theirs beside the 16-bit parameters, or instead
-// of them (negative: they take less). Nothing where units are gathered: each product casts its own.
+// Bytes that products in fp8 need of their trained weights beside the 16-bit parameters, or instead
+// of them (negative: they take less). 0 when units are gathered: each product casts its own.
 ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements);
 
 // Flat copies of gradients that the update makes and reads (FrameworkRules::copies_flat_gradients).
 ByteCount update_copy_bytes(const Scenario& scenario, std::int64_t elements,
                             AxisGroup group = AxisGroup::kData);
 
-// What is not trained, sharded where parameters are.
+// Bytes of what is not trained, sharded where parameters are.
 ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights);
 
 // Elements that the optimizer of this rank updates.

@@ -50,7 +50,7 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& fol
     if (fs::exists(shipped, ignored)) return load_model(shipped, assume_family);
   }
   const fs::path file = config_file(name_or_path);
-  // What is there and cannot be read is refused by its reader, which knows why.
+  // A file that exists but cannot be read is refused by its reader, which knows why.
   const bool absent = fs::status(file, ignored).type() == fs::file_type::not_found;
   if (!absent) return load_model(file, assume_family);
   if (const auto shipped = shipped_model_name(name_or_path, folder)) {

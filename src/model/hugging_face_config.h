@@ -37,7 +37,7 @@ class HuggingFaceConfig {
   ObjectReader reader_;
 };
 
-// What a family's class assumes where a file is silent. 0: see the field.
+// A family's class assumes these values when a file is silent. 0: see the field.
 struct FamilyDefaults {
   std::int64_t vocab = 0;
   std::int64_t ffn = 0;  // 0: 4 x hidden
@@ -50,7 +50,7 @@ struct FamilyDefaults {
 
 // Shapes by the usual keys and their older aliases (n_embd, n_layer, ...).
 Model read_shape(HuggingFaceConfig& config, const FamilyDefaults& defaults);
-// The same with what all of Llama's form share: gated MLP, RMSNorm, rotary positions, no biases.
+// Adds what all of Llama's form share: gated MLP, RMSNorm, rotary positions, no biases.
 Model read_llama_shape(HuggingFaceConfig& config, const FamilyDefaults& defaults);
 // A sliding window from `layer_types`, or of the given period (Model::attention_window_every).
 void read_window(HuggingFaceConfig& config, Model& model, std::int64_t window,

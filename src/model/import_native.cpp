@@ -22,7 +22,7 @@ void read_mlp(ObjectReader& reader, Model& model) {
   model.mlp = gated ? Mlp::kSwiglu : Mlp::kGelu;
 }
 
-// What GPT's form and Llama's form have together; each can be stated apart.
+// GPT's form and Llama's form set these traits together; a file may still state each one apart.
 void read_form(ObjectReader& reader, Model& model) {
   const bool llama_form = model.mlp == Mlp::kSwiglu;
   const auto norm = reader.choice("norm", {"layernorm", "rmsnorm"});
@@ -37,7 +37,7 @@ void read_form(ObjectReader& reader, Model& model) {
   model.norm_bias = biases && model.norm == Norm::kLayerNorm;
 }
 
-// What single families have beyond the two forms.
+// Single families have these traits beyond the two forms.
 void read_traits(ObjectReader& reader, Model& model) {
   const auto flag = [&](const char* key, bool& trait) {
     trait = reader.boolean(key).value_or(trait);

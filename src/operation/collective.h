@@ -26,9 +26,9 @@ enum class CollectiveKind {
 inline constexpr int kCollectiveKinds = 6;
 const char* name_of(CollectiveKind kind);
 
-// What is put together: activations or their gradients; one of the three figures of every token
-// that the loss over a cut vocabulary needs; the largest elements of tensors, for scales of fp8; or
-// tokens on their way to experts and back, and what the router says of them.
+// A collective puts together activations or their gradients; one of the three figures of every
+// token that the loss over a cut vocabulary needs; the largest elements of tensors, for scales of
+// fp8; or tokens on their way to experts and back, and what the router says of them.
 enum class CollectivePurpose {
   kActivations,
   kLossMaximum,

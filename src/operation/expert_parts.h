@@ -36,7 +36,7 @@ struct GroupedGemm {
 
 double flops_of(const GroupedGemm& grouped);
 
-// As many products of the mean size: `batch` is the number of experts.
+// Makes as many products of the mean size of them: `batch` is the number of experts.
 Gemm mean_gemm_of(const GroupedGemm& grouped);
 
 // Scores of all experts from the logits of a token, the choice of the best and the loss that

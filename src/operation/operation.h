@@ -65,14 +65,14 @@ enum class Phase { kForward, kRecompute, kBackward, kWeightGradient, kOptimizer 
 inline constexpr int kPhases = 5;
 const char* name_of(Phase phase);  // "weight_gradient"
 
-// Where a pass of a block runs an operation. Kernels run one after the other on kCompute;
+// A pass of a block runs an operation on one of these. Kernels run one after the other on kCompute;
 // collectives and copies may have streams of their own and then run beside them. A pass ends when
 // all its streams have ended.
 enum class BlockStream { kCompute, kCommunication, kCopy };
 inline constexpr int kBlockStreams = 3;
 
-// What CUDA graphs of parts of a layer launch: the attention half, or the router of experts with
-// what counts its rows.
+// CUDA graphs of parts of a layer launch the attention half, or the router of experts with what
+// counts its rows.
 enum class GraphPart { kNone, kAttention, kRouter };
 
 struct Operation {

@@ -49,7 +49,7 @@ Steps weighted_bias_steps(bool backward, double element) {
   return {2 * element + 8 * kWide, 6};
 }
 
-// As a product of complex numbers in fp32: copied, widened, turned, narrowed.
+// A rotation is a product of complex numbers in fp32: copied, widened, turned, narrowed.
 Steps rotary_steps(double element) {
   constexpr double kWide = 4;
   return {2 * element + 2 * (element + kWide) + 2 * kWide, 4};

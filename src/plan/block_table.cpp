@@ -17,7 +17,7 @@ PassMemory memory_in(const Block& block, Pass pass) {
   return {total(trace.after), trace.peak};
 }
 
-// What the blocks depend on, wherever their ranks lie.
+// The blocks depend on these keys alone, wherever their ranks lie.
 LayoutCode code_of_blocks(const LayoutCode& code) {
   LayoutCode key =
       code.without({Field::kDp, Field::kSchedule, Field::kVirtualStages, Field::kRecomputeLayers,

@@ -79,7 +79,7 @@ bool BoundMaker::are_alike(const ChunkLayers& a, const ChunkLayers& b) const {
 
 BoundMaker::Chunk BoundMaker::make_chunk(const BlockSet& blocks, const ChunkLayers& layers,
                                          bool first, bool last) const {
-  // Where only every n-th layer is recomputed, the bound leaves their places open.
+  // If only every n-th layer is recomputed, the bound leaves their places open.
   const bool mixed = scenario_.layout.recompute.every > 1 && layers.recomputed > 0 &&
                      layers.recomputed < layers.count;
   const std::vector<Row> own = rows(blocks, layers);

@@ -14,7 +14,7 @@
 
 namespace stepcast {
 
-// What prices each framework that layouts of a search may resolve to.
+// Prices each framework that layouts of a search may resolve to.
 using PricingByFramework = ByFramework<std::shared_ptr<const Pricing>>;
 
 struct Bound {

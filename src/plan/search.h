@@ -41,8 +41,8 @@ struct SearchOptions {
   // Asked often; any thread. A search that is to stop before its first replay still makes one
   // round of them, so that it has an answer.
   std::function<bool()> stop;
-  // Likewise, and ends replays that are under way: the time is over, answer or not. The time limit
-  // does this too.
+  // Asked likewise; true ends replays that are under way too: the time is over, answer or not. The
+  // time limit does this by itself.
   std::function<bool()> late;
 };
 

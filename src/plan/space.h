@@ -74,11 +74,11 @@ class Space {
   // Writes a layout into a copy of base().
   void put(const LayoutChoice& choice, Scenario& scenario) const;
 
-  // What the dimension of this level would be in the layout if it were left out. `scenario` is
-  // scratch.
+  // Value that the dimension of this level would have in the layout if it were left out. `scenario`
+  // is scratch.
   std::int64_t default_of(std::size_t level, const LayoutChoice& choice, Scenario& scenario) const;
 
-  // What the rules say against a layout or prefix; none: legal so far.
+  // Objections of the rules to a layout or prefix; none: legal so far.
   Errors objections(const LayoutChoice& choice, Scenario& scenario) const;
 
  private:

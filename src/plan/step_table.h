@@ -45,7 +45,7 @@ class Places {
 
   std::vector<DeviceId> first;  // by stage
   PlaceId of(AxisGroup group, std::size_t stage) const;
-  // Those of a list of groups, which outlives this.
+  // Places of all groups of a list, which outlives this.
   const std::vector<PlaceId>& of(const std::vector<AxisGroup>& groups, std::size_t stage) const;
   const RankGrid& grid() const { return grid_; }
 

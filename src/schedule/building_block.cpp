@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kPeriod = 6;  // two chunks run three passes each
 
-// What may stand in a slot; the first four are in the order in which a micro-batch runs them.
+// These may stand in a slot; the first four are in the order in which a micro-batch runs them.
 enum Kind : std::uint8_t {
   kForwardDown,
   kForwardUp,
@@ -281,7 +281,7 @@ void put_weights_in_gaps(std::vector<Slots>& stages) {
   }
 }
 
-// What stands in slots, one after the other.
+// Turns what stands in a stage's slots, one after the other, into its order of passes.
 class Writer {
  public:
   explicit Writer(bool splits) : splits_(splits) {}

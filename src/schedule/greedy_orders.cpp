@@ -128,8 +128,8 @@ void Greedy::put(std::int64_t j, const Slot& slot, double arrives) {
   hand_on(j, slot, end);
 }
 
-// Where a pass ends, another one may begin: of the neighbouring chunk, or where the model turns of
-// the same one.
+// The end of a pass lets another one begin: the neighbouring chunk's, or the same chunk's where the
+// model turns.
 void Greedy::hand_on(std::int64_t j, const Slot& slot, double end) {
   if (slot.pass == Pass::kWeightGradient) return;
   const auto c = static_cast<std::size_t>(slot.chunk);

@@ -26,7 +26,7 @@ double step_of(const OrderSpan& span, const PassTimes& times);
 // Whether no stage holds more than it has room for.
 bool has_room(const OrderSpan& span, const PassTimes& times);
 
-// What a pass takes from the stage, and what it adds to the activations held there.
+// Time that a pass takes on the stage, and activations that it adds to those held there (or frees).
 double time_of(const PassTimes& times, std::int64_t stage, const Slot& slot);
 double growth_of(const PassTimes& times, std::int64_t stage, const Slot& slot);
 

@@ -16,8 +16,8 @@ struct ChunkTimes {  // of one micro-batch
   // Share of what a forward leaves in memory that lives until the weight gradient has run; the rest
   // goes with the input gradient.
   double kept = 0.5;
-  // What lives until the input gradient has run, and from then on until the weight gradient has, in
-  // the unit of PassTimes::room.
+  // Memory that lives until the input gradient has run, and from then on until the weight gradient
+  // has, in the unit of PassTimes::room.
   double activations = 1;
   double waiting = kept * activations;
 };

@@ -49,7 +49,7 @@ class Filling {
       const std::size_t before = passes();
       gradients();
       forwards();
-      // Where uneven chunks have filled every stage, one more has to go in before one comes out.
+      // If uneven chunks have filled every stage, one more has to go in before one comes out.
       if (passes() == before) limit_ += 1;
     }
     Attempt out;

@@ -29,7 +29,7 @@ struct RunPlace {
   // How long to wait for an operation between ranks, from its start; on a GPU it is queued long
   // before it begins.
   std::chrono::seconds patience{60};
-  // What the result says of the device beside; may be empty.
+  // Adds facts about the device to the result; may be empty.
   std::function<void(Device&, nlohmann::ordered_json&)> add_facts = {};
 };
 

@@ -82,7 +82,7 @@ struct Group {
     aborted = true;
     throw CommunicationError(fmt::format("NCCL, rank {} of {}: {}", rank, size, why));
   }
-  // What the library has found since: a peer that died, a cable that failed.
+  // Throws if the library has found an error since: a peer died, or a cable failed.
   void look_for_errors() {
     if (aborted) throw CommunicationError("NCCL: the group was ended by an earlier error");
     ncclResult_t state = ncclSuccess;

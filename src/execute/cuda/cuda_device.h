@@ -43,7 +43,7 @@ class CudaDevice final : public Device {
   void wait(const std::vector<EventHandle>& events) override;
   void stop() noexcept override;
 
-  // What tensors took at most since the device was made.
+  // Most bytes that tensors have held at once since the device was made.
   std::int64_t peak_used_bytes() const;
 
  private:

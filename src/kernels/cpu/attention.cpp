@@ -29,7 +29,7 @@ struct Tile {
   bool is_first;  // that these queries see
 };
 
-// Where the tiles of keys begin that the queries from `query` on see.
+// Returns the first key of the first tile that the queries from `query` on see.
 std::int64_t first_tile(const AttentionShape& shape, std::int64_t query) {
   return shape.first_key(query) / kKeys * kKeys;
 }

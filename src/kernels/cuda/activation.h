@@ -16,7 +16,7 @@ template <typename T>
 void activation(ActivationKind kind, const T* up, const T* bias, T* out, std::int64_t rows,
                 std::int64_t width, Stream stream);
 
-// Where the gradient of the bias is wanted: it is written, or added to. Gradient is T or float.
+// Asks backward for the gradient of the bias, and says whether it overwrites `gradient` or adds.
 template <typename Gradient>
 struct ActivationBias {
   Gradient* gradient;

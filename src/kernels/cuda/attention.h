@@ -21,9 +21,9 @@ template <typename T>
 void attention(const AttentionShape& shape, Heads<const T> query, Heads<const T> key,
                Heads<const T> value, Heads<T> context, float* log_sum_exp, Stream stream);
 
-// Where few heads have keys, backward deals the query heads of a group into parts, so that there
-// are blocks enough; each part has sums of its own for the gradients of keys and values, in fp32.
-// How many elements they take; 0 where nothing is dealt.
+// When few heads have keys, backward deals the query heads of a group into parts, so that there are
+// blocks enough; each part has sums of its own for the gradients of keys and values, in fp32.
+// Returns how many elements they take; 0 when nothing is dealt.
 template <typename T>
 std::int64_t attention_key_sums(const AttentionShape& shape);
 

@@ -72,7 +72,7 @@ __device__ inline void add_queries(const AttentionBackward<T>& call, std::int64_
                                                           stage.queries + column);
 }
 
-// Where the sums of a part begin: of its keys, then of its values.
+// The sums of a part's keys begin here, and those of its values follow them.
 template <typename T>
 __device__ inline float* key_sums(const AttentionBackward<T>& call, std::int64_t part,
                                   std::int64_t b, std::int64_t kv) {

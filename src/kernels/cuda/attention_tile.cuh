@@ -75,9 +75,9 @@ __device__ inline void start_tile(const AttentionShape& shape, const HeadRows<co
   }
 }
 
-// Where a lane points ldmatrix for the 16 x 16 elements at `corner`. Plain: the four 8 x 8 matrices
-// are the registers of A, or, transposed, two columns' worth of B. By rows: B from rows that are
-// its columns.
+// A lane points ldmatrix here for the 16 x 16 elements at `corner`. Plain: the four 8 x 8 matrices
+// are the registers of A, or, transposed, two columns' worth of B. By rows: they are B, read from
+// rows that are its columns.
 template <int kHeadDim, typename T>
 __device__ inline const T* lane_corner(const T* corner) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;

@@ -11,7 +11,7 @@
 
 namespace stepcast::cuda {
 
-// As it lies in memory, by columns.
+// Describes a matrix as it lies in memory, by columns.
 struct ColumnMajorMatrix {
   std::int64_t rows, columns;
   std::int64_t leading;  // elements from one column to the next

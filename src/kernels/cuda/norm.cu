@@ -159,7 +159,7 @@ class ColumnSums {
   float* of_team_;
 };
 
-// As row_statistics(), of the team's row. `width` is 0 where it has none.
+// Does for a team's row what row_statistics() does. `width` is 0 when the team has no row.
 template <typename T>
 __device__ inline RowStatistics team_statistics(const Backward<T>& b, const Team& team, const T* x,
                                                 std::int64_t width, float* scratch) {

@@ -40,7 +40,7 @@ struct Shortfall {
   double value, limit;
 };
 
-// What a layout that fits falls short of. The middle of a run's interval decides, as in RunLength.
+// Lists what a layout that fits falls short of. The middle of a run's interval decides.
 std::vector<Shortfall> shortfalls_of(const Demands& demands, const Prediction& prediction,
                                      const RunForecast& run);
 

@@ -16,8 +16,8 @@ Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Pre
                                              const PriceFiles& price_files);
 RunOutlook outlook_of(const Planner& planner, const PriceList& prices, const FoundLayout& found);
 
-// As Planner::search, with `found` ordered by the objective and `proven` of that order: when places
-// by step time do not make places by the objective certain, more of them are searched.
+// Searches as Planner::search does, but `found` and `proven` follow the objective: when places by
+// step time do not make places by the objective certain, more of them are searched.
 Result<SearchResult> search_by(Objective objective, const Planner& planner, const PriceList& prices,
                                SearchOptions options);
 

@@ -26,8 +26,8 @@ inline StepTime step_time_of(const Prediction& prediction) {
   return {prediction.step_time, prediction.step_time_low, prediction.step_time_high};
 }
 
-// What a layout with this step time is ranked by. It is infinite without a price or without
-// goodput.
+// Ranks a layout with this step time: the least is best. It is infinite without a price or
+// without goodput.
 double objective_value(Objective objective, Seconds step, const RunForecast& run);
 
 // Whether the objective can be answered. Errors: `cost` where no scenario has a price.

@@ -37,7 +37,7 @@ class Graph {
   void indices(Tensor like, std::int64_t axis, Tensor out);  // positions along the axis
   // Over the dimensions that are smaller in `out`; by groups where they divide.
   void reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor out);
-  // The same elements under another layout: here, the last two dimensions transposed.
+  // `out` holds the elements of x under its own layout; it is used to swap the last two dimensions.
   void reshape(Tensor x, Tensor out);
   // Virtual, of x's dimensions, in fp32.
   Tensor like(Tensor x, cudnnDataType_t type = CUDNN_DATA_FLOAT);
