@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every benchmark says about itself beside its times: how and with what it was compiled.
+// Every benchmark says about itself, beside its times, how and with what it was compiled.
 #pragma once
 
 #include <benchmark/benchmark.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine replays: tasks on FIFO streams, with dependencies and fluid resources. Static:
-// built once, run many times. Knows no transformer.
+// The engine replays this: tasks on FIFO streams, with dependencies and fluid resources. A workload
+// is static: it is built once and run many times. It knows no transformer.
 //
 // A task has one *member* per stream that takes part (one for a kernel, one per rank for a
 // collective, two for a send/receive pair). A member is *posted* when it heads its stream, its

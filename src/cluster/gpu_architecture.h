@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sets one architecture of devices apart from another, as far as forecasts depend on it. A new
-// one is an enumerator and its row in gpu_architecture.cpp; everyone else asks the row.
+// Tells one architecture of devices from another, as far as forecasts depend on it. A new one is an
+// enumerator and its row in gpu_architecture.cpp; everyone else asks the row.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be wrong with a topology that somebody wrote by hand.
+// Finds what can be wrong with a topology that somebody wrote by hand.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one process has under way. Whoever waits for one operation drives them all: ranks that wait
-// for the same two in different orders would hang otherwise, also when the two are of different
-// groups.
+// Drives all operations that one process has under way. Whoever waits for one of them drives them
+// all: ranks that wait for two operations in different orders would hang otherwise, also when the
+// two are of different groups.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operations of one group share: members, channels, counters.
+// The operations of one group share members, channels and counters.
 //
 // No message is needed to make a group: its name is built from its parent's name, the tag, the
 // ranks and how many such groups there were before, which all members know.

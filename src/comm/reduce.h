@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reduction does with two numbers, for arrays of them.
+// A reduction puts two numbers together; these functions do it for arrays of them.
 #pragma once
 
 #include <span>

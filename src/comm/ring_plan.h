@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one rank sends and receives in a collective on a ring, in which data moves from rank r to
-// r+1 (docs/design/011): NCCL's algorithms (Patarasuk and Yuan 2009 for the all-reduce).
+// Lists what one rank sends and receives in a collective on a ring, in which data moves from rank r
+// to r+1 (docs/design/011): NCCL's algorithms (Patarasuk and Yuan 2009 for the all-reduce).
 #pragma once
 
 #include <cstdint>

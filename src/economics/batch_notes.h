@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the literature says about the size of a batch: notes with sources, no forecast.
+// The literature says this about the size of a batch: notes with sources, no forecast.
 #pragma once
 
 #include <string>

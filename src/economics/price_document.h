@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one document says of prices.
+// Reads what one document says of prices.
 #pragma once
 
 #include "core/json.h"

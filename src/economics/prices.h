@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GPU costs per hour: lists of published prices, each with its source and date.
+// A GPU costs so much per hour: lists of published prices, each with its source and date.
 // Data: prices/*.json (docs/formats/prices.md).
 #pragma once
 

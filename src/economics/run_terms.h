@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run is up against, whatever the layout: how many tokens, what is rented at which price,
+// A run is up against this, whatever the layout: how many tokens, what is rented at which price,
 // what fails and what a checkpoint takes. Every default says what it rests on.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a rank computes: its memory and its host's, its kernels, its streams. What is computed runs
+// A rank computes on a device: its memory and its host's, its kernels, its streams. Computing runs
 // in the order in which it is queued; transfers run beside it, in order on each stream.
 //
 // Implementations: execute/host_device.h (the calling thread computes),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the rows of one layer of experts lie on a rank, once it is known how many rows every rank
-// has for every expert (docs/moe.md, "In the executor"). On the rank that sends them rows lie
-// expert by expert. On the one that receives them they lie rank by rank, and on each as they were;
-// products read them sorted by expert, and of an expert as they came.
+// Places the rows of one layer of experts on a rank, once it is known how many rows every rank has
+// for every expert (docs/moe.md, "In the executor"). On the rank that sends them rows lie expert by
+// expert. On the one that receives them they lie rank by rank, and on each as they were; products
+// read them sorted by expert, and of an expert as they came.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank tells of the operations that it runs, on the thread that runs them.
+// A rank tells an observer of the operations that it runs, on the thread that runs them.
 #pragma once
 
 #include "execute/device.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each kernel is called with: sizes, and where its arrays lie. Whoever runs a program or
-// measures a kernel fills these, and the kernels of every device take them (kernels/kernels.h).
+// Each kernel is called with one of these: sizes, and where its arrays lie. Whoever runs a program
+// or measures a kernel fills them, and the kernels of every device take them (kernels/kernels.h).
 //
 // Activations and weights of a call have one type; gradients of weights may be fp32 beside it;
 // statistics (log-sum-exp, parts of the loss) are fp32. Arrays that may be absent say so.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel must know of its arrays besides where they lie: sizes, kinds and the constants of
+// A kernel must know this of its arrays besides where they lie: sizes, kinds and the constants of
 // the formulas. The kernels of every kind of device take these; none of them belongs to one.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the launcher asks the Linux kernel of this machine.
+// The launcher asks the Linux kernel of this machine for these facts.
 #pragma once
 
 #include <cstdint>

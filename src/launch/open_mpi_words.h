@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Open MPI 4.1's mpirun says when a rank ends as it should not (its help texts
+// Open MPI 4.1's mpirun says these words when a rank ends as it should not (its help texts
 // help-orterun.txt and help-mpi-api.txt).
 #pragma once
 

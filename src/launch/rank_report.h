@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank tells the process that launched it: one line per event on standard error, the word
+// A rank reports to the process that launched it: one line per event on standard error, the word
 // @stepcast and a JSON object,
 //
 //   @stepcast {"rank":0,"event":"progress","phase":"warm-up","done":3,"total":10,"text":"gemm"}

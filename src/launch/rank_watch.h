@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launch knows about its ranks while they run: their reports, their last lines, and whether
+// A launch knows this about its ranks while they run: their reports, their last lines, and whether
 // they must be stopped. The caller passes the time in, so that no test has to wait.
 #pragma once
 

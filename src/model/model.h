@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a transformer is, independent of how it is trained: shapes, not layouts.
+// Describes a transformer independently of how it is trained: shapes, not layouts.
 // Units: counts of elements. `layers` counts decoder blocks without embedding and head.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every model must satisfy, whichever form described it; errors name the form's own keys.
+// Checks what every model must satisfy in whichever form; errors name the form's own keys.
 #pragma once
 
 #include <cstdint>

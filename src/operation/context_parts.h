@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention over a sequence that several ranks share runs beside its kernels and messages
+// Attention over a sequence that several ranks share runs these beside its kernels and messages
 // (docs/context-parallel.md). This project's executor has no kernels for them yet.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a layer of experts runs: the router, the moves of tokens between their own order and that of
-// the experts, the experts' products and activation (docs/moe.md).
+// A layer of experts runs these: the router, the moves of tokens between their own order and that
+// of the experts, the experts' products and activation (docs/moe.md).
 #pragma once
 
 #include "core/data_type.h"

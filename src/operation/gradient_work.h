@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gradients and states go through beside the products: sums, casts, clipping, the update.
+// Gradients and states go through these beside the products: sums, casts, clipping, the update.
 #pragma once
 
 #include "core/data_type.h"

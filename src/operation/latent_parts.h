@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What latent attention and multi-token prediction run between their products.
+// Latent attention and multi-token prediction run these between their products.
 #pragma once
 
 #include "core/data_type.h"

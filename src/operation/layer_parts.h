@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a decoder layer runs between its products: norms, activations, rotations, sums. All of them
+// A decoder layer runs these between its products: norms, activations, rotations, sums. All of them
 // are memory-bound.
 #pragma once
 

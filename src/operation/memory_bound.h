@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all kernels have in common whose time is their traffic to memory: the cost model prices them
-// by these figures, whatever they compute (docs/cost-models.md, "Memory-bound").
+// All kernels whose time is their traffic to memory have these figures: the cost model prices them
+// by these, whatever they compute (docs/cost-models.md, "Memory-bound").
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes two messages of a group of ranks the same, wherever they are issued: what is priced
-// once, measured once and routed once. The group itself is its holder's to name.
+// Two messages of a group of ranks are the same, wherever they are issued, if these fields are:
+// they are priced once, measured once and routed once. The group itself is its holder's to name.
 #pragma once
 
 #include "operation/operation.h"

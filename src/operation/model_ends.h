@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a model begins and ends: the tables of tokens and positions, and the loss.
+// A model begins and ends with these: the tables of tokens and positions, and the loss.
 #pragma once
 
 #include "core/data_type.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel's time depends on, as one line of text: the key under which a calibration files an
-// operation that it measured exactly, and a forecast finds it again (docs/formats/profile.md,
-// "Exact"). It is made of the work's own fields: two operations with one signature do the same
-// work. The names of operations and buffers are not in it, nor the phase, which changes nothing
-// about the work (a recomputed forward), nor in how many kernels an unfused framework would launch
-// it.
+// Writes what a kernel's time depends on as one line of text: the key under which a calibration
+// files an operation that it measured exactly, and a forecast finds it again
+// (docs/formats/profile.md, "Exact"). It is made of the work's own fields: two operations with one
+// signature do the same work. The names of operations and buffers are not in it, nor the phase,
+// which changes nothing about the work (a recomputed forward), nor in how many kernels an unfused
+// framework would launch it.
 #pragma once
 
 #include <string>

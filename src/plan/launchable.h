@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a search proposes: only what the framework's code of `training.release` can launch on that
+// A search proposes only what the framework's code of `training.release` can launch on that
 // hardware. A key that the scenario states is asked for and left alone.
 #pragma once
 

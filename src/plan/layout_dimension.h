@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a search may vary: the keys of `layout` that their table (layout/keys.h) opens to it. The
+// A search may vary these: the keys of `layout` that their table (layout/keys.h) opens to it. The
 // search walks them by number. By name, space.cpp knows those that decide the framework and dp, and
 // launchable.cpp those that a release may lack.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bound of a pipeline needs to know about a schedule's orders (schedule/schedule.h).
+// The bound of a pipeline needs to know this about a schedule's orders (schedule/schedule.h).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step does beside its passes, stage by stage: reductions, norm, update, gathering, states.
-// Read off the program of a step of few micro-batches, lowered once for each set of keys that this
-// depends on.
+// A step does this beside its passes, stage by stage: reductions, norm, update, gathering, states.
+// It is read off the program of a step of few micro-batches, lowered once for each set of keys that
+// this depends on.
 #pragma once
 
 #include <utility>

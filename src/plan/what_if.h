@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same cluster with one of its resources faster or slower, which shows what a forecast is
-// sensitive to.
+// Makes one resource of a cluster faster or slower, which shows what a forecast is sensitive to.
 #pragma once
 
 #include <string>

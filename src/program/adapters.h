@@ -20,7 +20,7 @@ namespace stepcast {
 // By part of a packed layer; parts without an adapter have no buffers.
 using PartBuffers = std::array<BufferId, 3>;
 
-// What input_gradient() makes and weight_gradient() reads.
+// input_gradient() makes these, and weight_gradient() reads them.
 struct AdapterGradients {
   PartBuffers scaled;  // gradient of the adapter's output
   PartBuffers narrow;  // and of x A^T

@@ -244,7 +244,7 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, Grouped
   write_weight_gradient(name, weight, elements, product, fresh, reads);
 }
 
-// Those that stay are among the states, and take no memory of their own.
+// Gradients kept in 16 bits are among the states already, and take no memory of their own here.
 BufferId BlockBuilder::fresh_gradient(const char* name, std::int64_t elements) {
   return buffer(name, rules_.keeps_half_gradients ? 0 : elements, shape_.type,
                 MemoryCategory::kGradients);

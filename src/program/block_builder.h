@@ -46,7 +46,7 @@ struct Shape {
   std::int64_t element;  // bytes of `type`
 };
 
-// Where weight gradients are written.
+// A weight gradient is written in one of these ways.
 enum class GradientMode {
   kFused,       // the GEMM adds into the main gradient
   kAccumulate,  // a temporary, then an add into the main gradient
@@ -123,7 +123,7 @@ class BlockBuilder {
   void weight_gradient(const char* name, ParameterId weight, std::int64_t n, std::int64_t k,
                        Buffers reads, bool placeholder = false, bool in_fp8 = false,
                        std::int64_t tokens = 0);
-  // The same of experts; `product` says all but where it writes.
+  // Does it for the weights of experts; `product` says all but where it writes.
   void weight_gradient(const char* name, ParameterId weight, GroupedGemm product, Buffers reads);
   // A gradient of one weight and micro-batch, and how it joins the main one.
   BufferId fresh_gradient(const char* name, std::int64_t elements);
@@ -161,13 +161,13 @@ class BlockBuilder {
                          BufferId gradient, BufferId residual, std::int64_t rows,
                          std::int64_t width);
 
-  // What is written from here on belongs to this part of a layer. Returns the one before.
+  // Operations written from here on belong to this part of a layer. Returns the part before.
   GraphPart into_part(GraphPart part) { return std::exchange(part_, part); }
-  // What is written from here on is of so many weights. Returns how many before.
+  // Operations written from here on are of so many weights. Returns the number before.
   std::int64_t into_groups(std::int64_t groups) { return std::exchange(groups_, groups); }
   // The operation written last, to change it.
   Operation& last() { return operations().back(); }
-  // Where a collective of the backward runs that a product need not wait for.
+  // A collective of the backward that a product need not wait for runs on this stream.
   BlockStream backward_stream() const {
     const bool beside = rules_.async_tensor_backward && shape_.tp > 1;
     return beside ? BlockStream::kCommunication : BlockStream::kCompute;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operations of a block wait for across streams. It follows from the data: an operation
-// waits for whoever wrote what it reads, and for whoever still uses what it overwrites. So a
-// lowering only says which operations run beside the others. A collective beside the kernels also
-// waits for those issued before it: a communicator begins where its caller's stream stands
+// The operations of a block wait for each other across streams. This follows from the data: an
+// operation waits for whoever wrote what it reads, and for whoever still uses what it overwrites.
+// So a lowering only says which operations run beside the others. A collective beside the kernels
+// also waits for those issued before it: a communicator begins where its caller's stream stands
 // (PyTorch, ProcessGroupNCCL.cpp: syncStream).
 #pragma once
 

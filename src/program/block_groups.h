@@ -12,10 +12,10 @@ namespace stepcast {
 // Ascending, each once.
 std::vector<AxisGroup> groups_in_blocks(const Program& program);
 
-// The same, once for each stream that their collectives run on.
+// Lists each group once for every stream that its collectives run on.
 std::vector<std::pair<AxisGroup, BlockStream>> streams_of_groups(const Program& program);
 
-// The same with what they send, each message once.
+// A message that a group's collectives send; messages_in_blocks() lists each once.
 struct GroupMessage {
   AxisGroup group;
   Message message;

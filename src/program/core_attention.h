@@ -28,7 +28,7 @@ struct CoreAttentionBuffers {
   BufferId written;
 };
 
-// What attention in fp8 reads is cast once, and kept so for the backward.
+// Casts to fp8, once, what attention reads; it is kept so for the backward.
 BufferId cast_for_attention(BlockBuilder& builder, bool backward, std::int64_t elements,
                             BlockBuilder::Buffers from);
 

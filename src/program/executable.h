@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the executor runs of what the lowering knows, and how near its results must come.
+// Says what the executor runs of what the lowering knows, and how near its results must come.
 #pragma once
 
 #include <optional>

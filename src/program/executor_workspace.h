@@ -6,8 +6,8 @@
 
 namespace stepcast {
 
-// What computes attention in 16 bits: our own kernels, cuDNN with the same bits every time, or
-// cuDNN with gradients of queries summed by atomics.
+// Attention in 16 bits is computed by our own kernels, by cuDNN with the same bits every time, or
+// by cuDNN with gradients of queries summed by atomics.
 enum class AttentionBy { kOwnKernels, kSameBits, kAtomics };
 
 // For one call. Our own kernels sum the gradients of keys and values in parts where few heads have

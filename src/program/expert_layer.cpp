@@ -39,7 +39,7 @@ GroupedGemm ExpertLayer::product(GemmRole role, std::int64_t outputs, std::int64
   return {role, shape_.local, shape_.rows, outputs, inputs, read, shape.type, false};
 }
 
-// As products of all experts read it: in fp8 there are copies.
+// The products of all experts read this operand: `x` itself, or in fp8 its copies.
 Operand ExpertLayer::operand(BufferId x, std::int64_t columns, bool backward) {
   if (!builder_.shape().fp8) return {x, x};
   const InGroups groups(builder_, shape_.local);

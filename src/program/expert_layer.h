@@ -17,13 +17,13 @@ class ExpertLayer {
  public:
   ExpertLayer(const Scenario& scenario, BlockBuilder& builder);
 
-  // What joins the residual stream, from the norm's output.
+  // Returns what joins the residual stream; `input` is the norm's output.
   BufferId forward(BufferId input);
   // The gradient of `input`, which holds what forward() read.
   BufferId backward(BufferId gradient, BufferId input, const RecomputedModules& again);
 
  private:
-  // What backward reads of the latest forward.
+  // Backward reads these buffers of the latest forward.
   struct Saved {
     BufferId logits;
     Routing routing;
@@ -31,7 +31,7 @@ class ExpertLayer {
     BufferId up, activated;
     Operand entered, left;  // what the products read of rows and of activations
   };
-  // Those of the experts' rows and of their weights.
+  // Gradients of the experts' rows and of the weights by which the rows count.
   struct RowGradients {
     BufferId rows, weights;
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the trained parameters of a role lie among its flat ones: a stretch for each group of ranks
-// that reduces and shards parameters, and in it block after block.
+// The trained parameters of a role lie among its flat ones in stretches: one for each group of
+// ranks that reduces and shards parameters, and in it block after block.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ void count_in_group(Block& block, AxisGroup group, std::int64_t elements);
 // stand together in front, because they are gathered as one unit.
 void place_parameters(const Program& program, bool root_first, Role& role);
 
-// Where a weight of a block lies; `block` is its place in the chunk. Weights that are borrowed or
-// frozen lie nowhere.
+// Finds the place of a block's weight; `block` is the block's place in the chunk. The range is
+// empty for weights that are borrowed or frozen.
 ElementRange weight_range(const Program& program, const Role& role, std::size_t chunk,
                           std::size_t block, std::size_t weight);
 

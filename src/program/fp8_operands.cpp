@@ -45,7 +45,7 @@ std::vector<std::int32_t> count_readers(const Block& block) {
   return out;
 }
 
-// What the norm takes over from an operation that reads its output, whose readers are so many.
+// Lets the norm do a cast of its output, which `readers` operations read; false if it cannot.
 bool takes_over(const Fp8& fp8, Operation& norm, const Operation& operation, std::int32_t readers) {
   const Cast* cast = forward_cast(operation);
   const auto& own = std::get<Normalization>(norm.work);

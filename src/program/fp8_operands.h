@@ -25,11 +25,11 @@ BufferId gather_copy(BlockBuilder& builder, const char* name, BufferId share, st
 // The copy by columns of one by rows: itself, where the device reads it both ways.
 BufferId transposed(BlockBuilder& builder, BufferId rows, std::int64_t elements, bool backward);
 
-// What a norm does of the casts of its output, once all of a block is written. Who reads the output
-// decides: where a product alone does, the norm is part of its module and writes fp8 in place of 16
-// bits. Anybody else needs the 16 bits, so the norm writes those, and each product casts for itself
-// (Transformer Engine, module/layernorm_linear.py: with_quantized_norm). In the same way a norm
-// finds the largest element of what it writes.
+// Moves casts of a norm's output into the norm, once all of a block is written. Who reads the
+// output decides: if a product alone does, the norm is part of its module and writes fp8 in place
+// of 16 bits. Anybody else needs the 16 bits, so the norm writes those, and each product casts for
+// itself (Transformer Engine, module/layernorm_linear.py: with_quantized_norm). In the same way a
+// norm finds the largest element of what it writes.
 void cast_in_norms(BlockBuilder& builder);
 
 }  // namespace stepcast

@@ -221,7 +221,7 @@ class Predictions {
     }
   }
 
-  // What they add to the gradient of the hidden state; invalid where there are none.
+  // Returns what the modules add to the gradient of the hidden state; invalid if there are none.
   BufferId backward() {
     const RecomputeMode mode = scenario_.layout.recompute.mode;
     BufferId gradient;

@@ -35,7 +35,7 @@ enum class Stream {
   kReceiveForward,
   kSendBackward,
   kReceiveBackward,
-  // The same of chunks on the way up, where a folded pipeline comes back: they cross others.
+  // Chunks on the way up, where a folded pipeline comes back, have their own: they cross others.
   kSendForwardUp,
   kReceiveForwardUp,
   kSendBackwardUp,
@@ -60,7 +60,7 @@ struct TransferStream {
 Stream stream_of(const TransferStream& transfers);
 std::optional<TransferStream> transfers_of(Stream stream);  // none of another stream
 
-// Where a rank runs what a block has on one of its streams.
+// A rank runs here what a block has on one of its streams.
 Stream stream_of(BlockStream stream);
 
 struct ElementRange {
@@ -78,7 +78,7 @@ struct RunPass {
   std::optional<Slot> beside = {};
 };
 
-// Those of the model, which chunks are made of, and those at the step's ends or beside its passes.
+// Chunks are made of the first three; the others run at the step's ends or beside its passes.
 enum class BlockKind {
   kEmbedding,
   kLayer,
@@ -96,7 +96,7 @@ struct RunBlock {
   BlockKind kind;  // of the block
 };
 
-// What a collective moves.
+// A collective outside blocks moves one of these.
 enum class Purpose {
   kGradients,            // summed over the ranks that hold the same parameters
   kParameters,           // whole again from their shards
@@ -137,8 +137,8 @@ struct Receive : StageTransfer {};
 // The host issues nothing more until what it waits for has ended.
 struct HostWait {};
 
-// What blocks [block_begin, block_end) have saved in a forward for its backward goes to host
-// memory, or comes back: offloaded activations.
+// Offloaded activations: whatever blocks [block_begin, block_end) have saved in a forward for its
+// backward goes to host memory, or comes back.
 struct HostCopy {
   CopyDirection direction;
   ByteCount bytes;
@@ -200,8 +200,8 @@ struct Instruction {
   void free_parameters(ElementRange range, ByteCount held);
 };
 
-// Where one instruction becomes several, what belongs to its start goes to the first of them, and
-// what belongs to its end to the last.
+// When one instruction becomes several, the first takes over what belongs to its start, and the
+// last what belongs to its end.
 void take_begin(Instruction& first, const Instruction& whole);
 void take_end(Instruction& last, const Instruction& whole);
 

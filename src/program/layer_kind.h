@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells the decoder layers of one model apart: each kind is lowered once.
+// The decoder layers of one model differ by these traits: each kind is lowered once.
 #pragma once
 
 #include <compare>
@@ -18,7 +18,7 @@ struct LayerKind {
 
 // That of the model's layer `layer`, counted from 0.
 LayerKind kind_of(const Scenario& scenario, std::int64_t layer);
-// Those that the model has, ascending.
+// Lists the kinds that the model has, ascending.
 std::vector<LayerKind> layer_kinds(const Scenario& scenario);
 
 }  // namespace stepcast

@@ -67,7 +67,7 @@ void LayerLowering::declare_attention() {
 
 void LayerLowering::declare_mlp() {
   const std::int64_t h = shape_.hidden;
-  // Where a parallel block has only one norm, it feeds both halves (Falcon-7B, Phi-2).
+  // If a parallel block has only one norm, it feeds both halves (Falcon-7B, Phi-2).
   weights_.mlp_norm =
       model_.norms_per_layer == 1 ? weights_.attention_norm : norm_of("mlp_norm", "mlp_norm_bias");
   if (kind_.experts) {
@@ -132,8 +132,8 @@ BufferId LayerLowering::forward(BufferId input, RecomputeMode mode) {
   return fed_.output;
 }
 
-// What torchtitan_op drops. A compiled graph holds what backward reads and no more; eager autograd
-// runs a dropped product again, though what becomes of it was kept, and keeps the last.
+// Remakes what torchtitan_op drops. A compiled graph holds what backward reads and no more; eager
+// autograd runs a dropped product again, even if its follower was kept, and keeps the last.
 void LayerLowering::recompute_operations() {
   keeps_ = true;
   builder_.into(Pass::kInputGradient, Phase::kRecompute);

@@ -15,7 +15,7 @@
 
 namespace stepcast {
 
-// What the backward pass of each half reads.
+// The backward pass of each half reads these buffers.
 struct AttentionBuffers {
   BufferId input, normed;
   LinearInput entered;  // what the projection reads

@@ -13,8 +13,8 @@
 
 namespace stepcast {
 
-// What the lowering of a block ends with: places its events (program/block_events.h), checks the
-// lives of its buffers (program/check_lives.h) and fills the memory of its passes.
+// Ends the lowering of a block: places its events (program/block_events.h), checks the lives of its
+// buffers (program/check_lives.h) and fills the memory of its passes.
 void finish_block(Block& block);
 
 // By operation: buffers born before it and dead after it.

@@ -10,8 +10,8 @@
 
 namespace stepcast {
 
-// What a block has saved once its forward has run: what the pass leaves, with the input that it was
-// handed and without the output that it hands on.
+// Bytes that a block has saved once its forward has run: all that the pass leaves, with the input
+// that it was handed and without the output that it hands on.
 MemoryParts saved_by(const Block& block);
 
 // The first of so many layers are offloaded: the fraction, and never the last, whose backward

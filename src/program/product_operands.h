@@ -9,14 +9,14 @@
 
 namespace stepcast {
 
-// What goes into a layer. In 16 bits `operand` is `x` itself.
+// Holds what goes into a layer. In 16 bits `operand` is `x` itself.
 struct LinearInput {
   BufferId x;       // in the model's type; invalid where nothing reads it
   Operand operand;  // of the product with W
   BufferId share;   // of this rank, where tensor ranks gather it again for the weight gradient
 };
 
-// What a layer asks for: a tensor [tokens, width], and who reads it.
+// A layer asks for a tensor [tokens, width], and says who reads it.
 struct OperandRequest {
   BufferId x;
   std::int64_t tokens = 0, width = 0;
@@ -40,14 +40,14 @@ class OperandForm {
                                      const OperandRequest& request) const = 0;
   virtual LinearInput take_gradient(BlockBuilder& builder, const OperandRequest& request) const = 0;
 
-  // What enter() gathered, once more for the weight gradient.
+  // Gathers once more, for the weight gradient, what enter() gathered.
   virtual LinearInput gather_again(BlockBuilder& builder, const char* name,
                                    const OperandRequest& request,
                                    const LinearInput& saved) const = 0;
-  // The same where what the layer took or entered with was made once more.
+  // Stands in for `saved` when recomputation has made the layer's input once more.
   virtual LinearInput renewed(const LinearInput& saved, const OperandRequest& request) const = 0;
 
-  // What the weight gradient reads of the layer's input, and of a gradient of its output.
+  // The weight gradient reads these of the layer's input, and of a gradient of its output.
   virtual BufferId input_by_columns(BlockBuilder& builder, const OperandRequest& request,
                                     const LinearInput& input) const = 0;
   virtual BufferId by_columns(BlockBuilder& builder, const OperandRequest& request,

@@ -20,9 +20,9 @@ BufferId expand(BlockBuilder& builder, ParameterId matrix, std::int64_t elements
   return dense;
 }
 
-// Where a unit's parameters are gathered for each pass, its matrices are cast for each product: in
-// 16 bits by both copies, in fp8 (gathered so) by the one by columns alone. Elsewhere copies are
-// kept, and made once a step.
+// Casts a matrix of a gathered unit for each product: one gathered in 16 bits to both copies, one
+// gathered in fp8 to the copy by columns alone. Units that are not gathered keep copies, made once
+// a step.
 BufferId cast(BlockBuilder& builder, ParameterId matrix, std::int64_t elements, bool backward) {
   const Shape& shape = builder.shape();
   const bool gathered_so = shape.fp8_params && !shape.fp8.recipe->gathers_wide;

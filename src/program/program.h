@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every rank does in one step: the object that the simulator replays and the executor runs.
+// Every rank does this in one step: the object that the simulator replays and the executor runs.
 //
 // A *block* is a piece of the model with its operations (embedding, a decoder layer, head and loss,
 // the optimizer), lowered once however often it occurs. A *chunk* is a run of blocks on a stage. A
@@ -20,7 +20,7 @@
 
 namespace stepcast {
 
-// What tensor parallelism cuts of a parameter.
+// Tensor parallelism cuts a parameter by rows, by columns, or not at all.
 enum class Cut { kNone, kRows, kColumns };
 enum class Initial { kNormal, kOnes, kZeros };
 // Whether a weight is trained, or frozen in 16 bits or more, in fp8, or in four bits.
@@ -139,8 +139,8 @@ struct Program {
 
 // Lowers a scenario. Never fails for a scenario that read_scenario accepted.
 Program lower(const Scenario& scenario);
-// The same with the order of every stage given, instead of the schedule's: check_orders() accepts
-// them. Where one has input gradients and weight gradients apart, all blocks are lowered so.
+// Takes the order of every stage as given, instead of the schedule's: check_orders() accepts them.
+// If one has input gradients and weight gradients apart, all blocks are lowered so.
 Program lower(const Scenario& scenario, const std::vector<StageOrder>& orders);
 
 }  // namespace stepcast

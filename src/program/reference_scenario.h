@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the numerics of a run are held against.
+// The numerics of a run are held against this scenario.
 #pragma once
 
 #include <string>
 
 namespace stepcast {
 
-// The same model on the same batch, in fp32 on one rank in the simplest layout. `scenario` and the
-// result are JSON of scenario files.
+// Asks for one model and batch again, in fp32 on one rank in the simplest layout. `scenario` and
+// the result are JSON of scenario files.
 std::string reference_scenario(const std::string& scenario);
 
 }  // namespace stepcast

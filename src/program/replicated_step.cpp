@@ -324,7 +324,7 @@ std::vector<ElementRange> ReplicatedStep::reduced_of(const Bucket& bucket) const
   return out;
 }
 
-// Where blocks have their backward apart, a whole one in the order is the two passes in a row.
+// If blocks have their backward apart, a whole one in the order is the two passes in a row.
 StageOrder ReplicatedStep::with_passes_of(BackwardForm form) const {
   if (form == BackwardForm::kWhole) return order_;
   StageOrder out;

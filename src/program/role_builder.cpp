@@ -51,7 +51,7 @@ InstructionIndex RoleBuilder::collective(const char* name, Stream stream,
 InstructionIndex RoleBuilder::collective(const char* name, Stream stream, Purpose purpose,
                                          CollectiveKind kind, ElementRange elements, DataType type,
                                          std::int32_t pieces) {
-  // What is sharded stays among the ranks that share one copy.
+  // A sharded range stays among the ranks that share one copy.
   const AxisGroup whole = role_.group_of(elements);
   const bool in_shards = kind != CollectiveKind::kAllReduce && has_copies(whole);
   CollectiveCall call{

@@ -106,7 +106,7 @@ class ShardedStep {
   void wait_for_list(InstructionIndex gathered) {
     if (scenario_.rules.gathers_into_lists && gathered != kNone) builder_.host_sync(gathered);
   }
-  // What the gradients of `count` parameters take until they are reduced, cast copy included.
+  // Bytes of the gradients of `count` parameters until they are reduced, cast copy included.
   ByteCount gradient_bytes(std::int64_t count, BlockId cast) const {
     const std::int64_t wide = cast.valid() ? size_of(scenario_.training.reduce_precision) : 0;
     return gathered_bytes(count) + count * wide;

@@ -12,7 +12,7 @@
 
 namespace stepcast {
 
-// What the router says of every token and expert.
+// Holds what the router says of every token and expert.
 struct Routing {
   BufferId probabilities, chosen;
 };
@@ -26,7 +26,7 @@ class TokenDispatch {
   BufferId bring(BufferId tokens, const Routing& routing);
   // The sum of each token's rows.
   BufferId take_back(BufferId rows);
-  // The same of gradients.
+  // Gradients go both ways like this.
   BufferId bring_gradient(BufferId gradient);
   BufferId take_gradient_back(BufferId rows, BufferId weight_gradient);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What FSDP, and DeepSpeed until 2022, copy of a block's parameters and gradients beside the
+// FSDP, and DeepSpeed until 2022, copy these of a block's parameters and gradients, beside the
 // collectives that gather and reduce them (docs/frameworks.md). The operations go to the pass at
 // hand.
 #pragma once

@@ -13,7 +13,7 @@
 
 namespace stepcast {
 
-// What runs when a pass comes to a block. A block outside the chunks has a forward alone.
+// Operations that run when a pass comes to a block. A block outside the chunks has a forward alone.
 inline const std::vector<Operation>& operations_of(const Block& block, Pass pass) {
   return block.pass(pass).operations;
 }
@@ -28,7 +28,7 @@ void for_each_operation(const Block& block, Visit&& visit) {
     for (const Operation& operation : pass.operations) visit(operation);
   }
 }
-// The same of all blocks, each once, however often it occurs.
+// Visits the operations of all blocks, each block once, however often it occurs.
 template <class Visit>
 void for_each_operation(const Program& program, Visit&& visit) {
   for (const Block& block : program.blocks) for_each_operation(block, visit);

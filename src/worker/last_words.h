@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank says when memory ends where no exception may leave (core/out_of_memory.h).
+// A rank says this when memory ends where no exception may leave (core/out_of_memory.h).
 #pragma once
 
 #include "core/out_of_memory.h"

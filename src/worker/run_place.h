@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a real run takes place: what a rank of it computes on, and how it hears of the others.
+// A real run takes place here: what a rank of it computes on, and how it hears of the others.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a mixture of experts runs between its products (docs/moe.md, "In the executor"): the router,
+// A mixture of experts runs this between its products (docs/moe.md, "In the executor"): the router,
 // the moves of rows, the activation that weighs them. T is float or double.
 #pragma once
 

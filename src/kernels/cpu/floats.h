@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of the CPU read and write.
+// The kernels of the CPU read and write these types.
 #pragma once
 
 #include "core/assert.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What latent attention does between its up-projections and attention (DeepSeek-V2, section 2.1).
+// Latent attention does this between its up-projections and attention (DeepSeek-V2, section 2.1).
 // A head of a query or key is [plain | rotary]; the rotary part of a key is one for all heads. A
 // head of `up` is [plain part of the key | value]. Rows are tokens, heads lie beside each other.
 // T is float or double.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the softmaxes of attention and the cross-entropy share, for the rows of a matrix.
+// The softmaxes of attention and the cross-entropy share this, for the rows of a matrix.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both kernels of attention's backward pass share. One has a tile of keys and meets all
+// Both kernels of attention's backward pass share this. One has a tile of keys and meets all
 // queries of its group of heads: it writes the gradients of keys and values. The other has a tile
 // of queries and meets all keys: it writes the gradient of the queries. Scores are so computed
 // twice, seven products in place of five, and nothing is added by atomics: the bits are the same

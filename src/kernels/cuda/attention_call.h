@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of attention are given.
+// The kernels of attention are called with these.
 #pragma once
 
 #include "kernels/cuda/attention.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels are written with beside the language: launches, shared memory, 16-byte accesses,
+// Kernels are written with this beside the language: launches, shared memory, 16-byte accesses,
 // conversions. The tests have a second form of this header in plain C++, in which kernels run
 // without a GPU.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What works on the whole of the parameters once a step: the norm of the gradients, AdamW.
+// These kernels work on all of the parameters once a step: the norm of the gradients, AdamW.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an advice has to meet: memory always, speed and money where the user asks for them.
+// An advice has to meet these: memory always, speed and money where the user asks for them.
 #pragma once
 
 #include <optional>

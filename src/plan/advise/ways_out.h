@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where no rung meets the demands: what would change that.
+// When no rung meets the demands, this finds what would change that.
 #pragma once
 
 #include <vector>

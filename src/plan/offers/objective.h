@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan is ranked by. All three grow with the step time of a layout, where nothing else
-// changes; less is better.
+// A plan is ranked by one of these. All three grow with the step time of a layout, where nothing
+// else changes; less is better.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same model on each offer: one search of layouts each, one after the other, so that what is
-// found depends on no thread.
+// Asks for one model on each offer: one search of layouts each, one after the other, so that what
+// is found depends on no thread.
 #pragma once
 
 #include <functional>
