@@ -26,7 +26,7 @@ struct DrawnNodes {
   std::int64_t gpus;  // of a node
 };
 
-// What scenarios are drawn from, and whether all of them can be forecast.
+// Scenarios are drawn from these; `forecasts`: all of them can be forecast.
 struct DrawnFrom {
   std::vector<DrawnNodes> clusters = {{"dgx-h100", 8}, {"dgx-a100-80g", 8}};
   bool forecasts = false;

@@ -53,7 +53,7 @@ inline std::string text_of(const GptCase& c) {
          R"(, "recompute": ")" + c.recompute + R"(")" + c.extra_layout + "}}";
 }
 
-// What the CPU executor runs, on this machine.
+// The CPU executor runs this, on this machine.
 inline GptCase small_local() {
   GptCase c;
   c.cluster = R"("base": "local")";
@@ -64,7 +64,7 @@ inline GptCase small_local() {
   return c;
 }
 
-// The same on a model of which a step takes no time to speak of.
+// A step of this smaller model takes no time to speak of.
 inline GptCase tiny_local() {
   GptCase c = small_local();
   c.layers = 2;

@@ -68,7 +68,7 @@ constexpr Gemm kProduct{GemmRole::kForward, 1,    4096, 4096, 4096, DataType::kB
                         DataType::kBf16,    false};
 constexpr double kSample_s = 220e-6;
 
-// What a calibration makes of one product, over the profile that the device ships with.
+// Calibrates one product, over the profile that the device ships with.
 ShippedProfile calibrated(double sustained) {
   MeasuredOperation measured;
   measured.operation.work = kProduct;

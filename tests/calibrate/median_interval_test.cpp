@@ -23,7 +23,7 @@ TEST(MedianInterval, RanksAreThoseOfTheBinomialTail) {
   // l = 2: 9/256 = 0.035.
   EXPECT_EQ(median_interval_rank(10), 2);
   EXPECT_EQ(median_interval_rank(8), 1);
-  // The same for every n up to 60 by adding the terms of Pascal's triangle.
+  // Adding the terms of Pascal's triangle gives the rank for every n up to 60.
   for (std::int64_t n = 6; n <= 60; ++n) {
     double term = std::exp2(-static_cast<double>(n)), tail = 0;
     std::int64_t rank = 0;

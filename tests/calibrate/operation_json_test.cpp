@@ -34,8 +34,8 @@ void expect_same(const Collective& a, const Collective& b) {
   EXPECT_EQ(a.purpose, b.purpose);
 }
 
-// What the signature leaves out is compared here; it holds every other field, bytes as the shortest
-// text that reads back as the same number.
+// Compares what the signature leaves out; it holds every other field, bytes as the shortest text
+// that reads back as the same number.
 void expect_same(const Operation& a, const Operation& b) {
   EXPECT_STREQ(a.name, b.name);
   EXPECT_EQ(a.phase, b.phase);

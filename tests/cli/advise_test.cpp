@@ -95,7 +95,7 @@ TEST(AdviseCommand, LoraOfSevenBillionOnOne4090) {
                           "QLoRA on one GPU  fits"});
 }
 
-// What it promises is what `predict` says of that layout.
+// An advice promises what `predict` says of its layout.
 TEST(AdviseCommand, TheAdviceIsThePredictionOfItsLayout) {
   const json advice =
       run(advise_words("gpt3-1.3b", "dgx-a100-80gx1", "16", {"--format", "json"})).json()["advice"];

@@ -135,7 +135,7 @@ ordered_json steps_of(const Role& role, int steps) {
   return out;
 }
 
-// As rank `rank` of the layout, alone or not.
+// Writes the result of rank `rank` of the layout, which runs alone or not.
 Result<void> train(JsonDocument& job, std::int32_t rank, const std::string& fate) {
   const nlohmann::json& root = job.root().raw();
   const auto document = JsonDocument::from(root["scenario"], "job");
@@ -178,7 +178,7 @@ Result<void> train(JsonDocument& job, std::int32_t rank, const std::string& fate
   return write_file_atomically(folder + "/rank-" + std::to_string(rank) + ".json", out.dump());
 }
 
-// As a process that tries a point does; how many have.
+// Adds a line, as a process that tries a point does, and returns how many have.
 int note_in_journal(const std::string& folder) {
   const std::string file = folder + "/rank-0.jsonl";
   std::ofstream(file, std::ios::app) << "a point\n";

@@ -94,7 +94,7 @@ TEST(HostileInput, NoCommandReadsJsonThatNestsAHundredThousandDeep) {
   expect_refused(run(predict({"--set", path + "=1"})));
 }
 
-// What other tools launch with nests too: brackets, dotted keys, and remarks of our own exports.
+// Files of other tools nest too: brackets, dotted keys, and remarks of our own exports.
 TEST(HostileInput, ImportsThatNestAreRefused) {
   const Folder folder;
   std::string key = "a";
@@ -147,7 +147,7 @@ TEST(HostileInput, TheListOfErrorsHasAnEnd) {
   EXPECT_EQ(std::count(out.error.begin(), out.error.end(), '\n'), 51);
   EXPECT_TRUE(has(out.error, "error: at least 950 more are not listed: mend these first\n"))
       << out.error.substr(out.error.size() - 200);
-  // Those that agree in all but numbers are one.
+  // Errors that agree in all but numbers are one.
   text = R"({"stepcast": 1)";
   for (int i = 0; i < 20'000; ++i) text += ", \"key" + std::to_string(i) + "\": 1";
   write_file(folder / "s.json", text + "}");

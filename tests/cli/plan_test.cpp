@@ -60,7 +60,7 @@ std::vector<std::string> predict_planned(json layout) {
           "json"};
 }
 
-// What it promises is what `predict` says of that layout.
+// A plan promises what `predict` says of its layout.
 TEST(PlanCommand, FirstPlaceIsThePredictionOfItsLayout) {
   const json plan = run(plan_words({"--format", "json", "--top", "1"})).json()["plans"][0];
   const Outcome result = run(predict_planned(plan["layout"]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program says about input that it cannot accept.
+// The program says this about input that it cannot accept.
 #include "cli/program.h"
 
 namespace stepcast::testing {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to real ranks and to a user's files when a rank is killed, the user presses Ctrl-C
-// or the disk is full: a clear error, no process left behind, nothing half-written.
+// Real ranks and a user's files survive when a rank is killed, the user presses Ctrl-C or the disk
+// is full: there is a clear error, no process left behind, nothing half-written.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>

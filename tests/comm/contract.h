@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every process group is held to, in two suites. GroupContract is kept by all of them: worlds
+// Every process group is held to this, in two suites. GroupContract is kept by all of them: worlds
 // of threads (thread_worlds_test.cpp), of MPI processes (mpi/mpi_worlds_test.cpp) and of GPUs
 // (nccl/nccl_worlds_test.cpp, through host memory). CommunicatorContract adds what Communicator
 // promises beyond DeviceCommunicator: the order of additions, tags, groups that only their members

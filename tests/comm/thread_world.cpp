@@ -41,7 +41,7 @@ void carry_out(Posting& send, Posting& receive) {
   receive.ended.store(true, std::memory_order_release);
 }
 
-// What waits for its other side, by channel. On each channel there are only sends or only receives.
+// Keeps postings that wait for their other side, by channel: on each, only sends or only receives.
 class Mailbox {
  public:
   // The earliest posting of the other kind, or null and this one waits.

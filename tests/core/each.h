@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a test goes through. A loop that found nothing to look at has shown nothing, and fails.
+// Goes through a test's cases. A loop that found nothing to look at has shown nothing, and fails.
 #pragma once
 
 #include <gtest/gtest.h>

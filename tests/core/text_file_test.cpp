@@ -54,7 +54,7 @@ TEST(TextFile, DevicesAreRefused) {
   }
 }
 
-// As in `stepcast predict <(command)`. Its writer may come later, and may write in pieces.
+// `stepcast predict <(command)` reads one. Its writer may come later, and may write in pieces.
 TEST(TextFile, PipesAreReadToTheirEnd) {
   const testing::TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);

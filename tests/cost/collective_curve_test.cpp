@@ -222,7 +222,7 @@ TEST(CollectiveCurves, RefuseFilesTheyCannotTrust) {
 // nothing takes much longer than the longer of the two, also where NCCL changes its algorithm.
 TEST(CollectiveCurve, RunsBetweenItsSamples) {
   std::vector<CollectiveSample> samples;
-  // As 8 H100 all-reduce: rings of 14 steps up to 1 MiB, then one step in the switch.
+  // 8 H100 all-reduce like this: rings of 14 steps up to 1 MiB, then one step in the switch.
   const ClusterSpec node = h100(1);
   const CollectiveModel model(node, {8, 1, 8, 8, 0});
   for (double size = 1 << 16; size <= 1 << 28; size *= 2) {

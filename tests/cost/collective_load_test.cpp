@@ -328,7 +328,7 @@ TEST(LinkLoad, ARingOverPairwiseLinksFillsWideCablesAsNarrowOnes) {
   EXPECT_NEAR(weight(2, 0), 2.0 / 3 * 1 / 2, 1e-12);
 }
 
-// What NCCL reaches alone goes over the links that the graph has.
+// The links that the graph has carry what NCCL reaches alone.
 TEST(LinkLoad, ACollectiveIsNotItsOwnContention) {
   const ClusterSpec specs[] = {a100(1), a100(2), h100(2), mesh(4, 1), mesh(4, 2), mesh(8, 1)};
   for (const ClusterSpec& spec : specs) {

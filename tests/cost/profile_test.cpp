@@ -82,7 +82,7 @@ TEST(Profile, ReadsFormsSamplesAndErrors) {
   EXPECT_EQ(profile->fitted_on, std::vector<std::string>{"a table"});
 }
 
-// What was measured as it stands is off by 2 % where the profile does not say.
+// An operation measured as it stands is off by 2 % if the profile does not say.
 TEST(Profile, KnowsTheErrorOfExactOperations) {
   constexpr auto kExact = static_cast<std::size_t>(Curve::kExact);
   json document = small_profile();

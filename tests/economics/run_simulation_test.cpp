@@ -32,7 +32,7 @@ Hazards drawn_hazards(SeededRandom& random) {
   return hazards;
 }
 
-// The same, of a job that goes on without lost nodes, and whose results are wrong now and then.
+// Makes them a job's that goes on without lost nodes, and whose results are wrong now and then.
 Hazards with_corruption(SeededRandom& random, Hazards hazards) {
   hazards.lost_per_node =
       random.uniform() < 0.5 ? 0 : 1.0 / static_cast<double>(4 + random.below(60));

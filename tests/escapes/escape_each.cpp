@@ -16,7 +16,7 @@
 namespace stepcast {
 namespace {
 
-// As the name of a container's image.
+// The text is the name of a container's image here.
 std::string as_yaml(const std::string& text) {
   return kubernetes_manifest({1, 1}, {{"launch.sh", "#!/bin/sh", true}}, PodJob::kJobSet, text);
 }

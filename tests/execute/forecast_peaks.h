@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every rank held at its peak is what was forecast, within a hundredth.
+// Every rank holds at its peak what was forecast, within a hundredth.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -46,7 +46,7 @@ TEST_P(Offload, BringsEveryActivationBackAsItWas) {
   EXPECT_EQ(total(before.peaks.front()) - total(after.peaks.front()), 3 * saved);
 }
 
-// The same through the layout's own key, with copies beside the layers next to them.
+// The layout's own key offloads likewise, with copies beside the layers next to them.
 TEST_P(Offload, OfAFractionOfTheLayersIsTheLayoutsOwn) {
   GptCase c = offloaded_case();
   c.recompute = GetParam();

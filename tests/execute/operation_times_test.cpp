@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank writes down about the operations of a pass of which some run beside the others.
+// A rank writes down the operations of a pass, of which some run beside the others.
 #include "worker/operation_times.h"
 
 #include <gtest/gtest.h>

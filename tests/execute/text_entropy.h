@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model that has learnt the text still does not know (execute/markov_text.h): the entropy of
-// successors whose probabilities are as 1 to 1/2 to 1/3 and so on.
+// A model that has learnt the text still does not know this much (execute/markov_text.h): the
+// entropy of successors whose probabilities are as 1 to 1/2 to 1/3 and so on.
 #pragma once
 
 #include <cmath>

@@ -25,7 +25,7 @@ struct TrainedRun {
   std::vector<MemoryParts> peaks, host_peaks;  // by rank
 };
 
-// Where ranks run: calls `body` in a thread of each, and makes their devices.
+// Runs ranks: calls `body` in a thread of each, and makes their devices.
 struct Ranks {
   std::function<void(int ranks, const std::function<void(DeviceCommunicator& world)>& body)> run;
   std::function<std::unique_ptr<Device>()> device;

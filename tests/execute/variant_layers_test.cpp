@@ -249,7 +249,7 @@ TEST(Router, ChoosesByScores) {
   expect_forecast_peaks(variant(c), parallel);
 }
 
-// What a query does not see does not change what it gives: with a window of one token every token
+// A query gives the same whatever lies outside its window: with a window of one token every token
 // attends to itself, so that the losses of all windows differ.
 TEST(Windows, ChangeWhatIsLearned) {
   VariantCase c;

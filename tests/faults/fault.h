@@ -25,7 +25,7 @@ class Fault {
     if (!fault.empty()) fault_ = std::make_unique<Environment>("STEPCAST_FAULT", fault);
   }
 
-  // What was failed: "write /tmp/report.html", one line each.
+  // Lists the calls that were failed: "write /tmp/report.html", one line each.
   std::string met() const { return read_file(folder_ / "log"); }
   // How many calls of a kind the last program made.
   long count(const std::string& kind) const {

@@ -139,7 +139,7 @@ void trace_fault() {
   ::syscall(SYS_close, target);
 }
 
-// Where it lies in its object, which is the same in every run.
+// Returns a caller's place in its object, which is the same in every run.
 std::uint64_t place_of(const void* caller) {
   const auto address = reinterpret_cast<std::uintptr_t>(caller);
   for (int i = 0; i < range_count; ++i) {

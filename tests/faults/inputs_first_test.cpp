@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cannot work is refused before work that takes long.
+// Tests that what cannot work is refused before work that takes long.
 #include "calibrate/protocol/journal.h"
 #include "faults/fault.h"
 #include "scenario_text.h"

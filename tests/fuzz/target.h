@@ -26,7 +26,7 @@ const Target* target_of_words(int count, char** words);
 const DataFolders& data_folders();
 const Cluster& some_cluster();  // two nodes of dgx-h100
 
-// What a reader says is wrong has to be sayable.
+// Prints a reader's errors, because they have to be sayable.
 void say(const Errors& errors);
 template <class T>
 void say_errors_of(const Result<T>& result) {

@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr std::size_t kLongCommand = 600;
 
-// As a flag reads it: JSON, else text.
+// Writes a value as a flag reads it: JSON, else text.
 std::string value_word(const json& value) {
   if (!value.is_string()) return value.dump();
   const std::string text = value.get<std::string>();

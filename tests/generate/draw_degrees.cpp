@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the other keys have to go with: framework, precision, degrees, schedule, batch.
+// The other keys have to go with these: framework, precision, degrees, schedule, batch.
 #include <algorithm>
 #include <numeric>
 

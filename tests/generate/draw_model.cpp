@@ -63,7 +63,7 @@ void draw_window(Draw& draw, std::int64_t layers, json& model) {
   if (!list.empty()) model["window_layers"] = std::move(list);
 }
 
-// What single families have beyond GPT's form and Llama's.
+// Single families have these traits beyond GPT's form and Llama's.
 void draw_traits(Draw& draw, json& model) {
   for (const char* flag :
        {"biases", "tied_embeddings", "qkv_bias", "attention_output_bias", "mlp_bias", "norm_bias",

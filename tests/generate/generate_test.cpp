@@ -29,7 +29,7 @@ std::string told(const Violation& found) {
                                   fmt::format("{}-{}", found.property->name, smallest.index)));
 }
 
-// Where address sanitizers make a forecast some ten times as long, a tenth of them.
+// Address sanitizers make a forecast some ten times as long, so a tenth of them has to do there.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr std::uint64_t kScenarios = 50;  // g++
 #elif defined(__has_feature)

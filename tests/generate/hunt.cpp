@@ -15,7 +15,7 @@
 namespace stepcast::generate {
 namespace {
 
-// What this thread is at, for whoever stops the program.
+// Names what this thread is at, for whoever stops the program.
 thread_local char current[160] = "nothing";
 
 void tell_where(int signal) {
@@ -51,7 +51,7 @@ class Hunt {
     std::map<std::string, Tally> tallies;
     for (const Property* property : options_.properties) {
       if (!is_asked(*property, index)) continue;
-      // What has no forecast is one violation, not one of every property.
+      // A scenario without a forecast is one violation, not one of every property.
       if (property != properties().data() && !c.forecast()) continue;
       say(index, property->name.c_str());
       const auto begin = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one forecast says must agree with itself.
+// Checks that what one forecast says agrees with itself.
 #include <fmt/format.h>
 
 #include <cmath>

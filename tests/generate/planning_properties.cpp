@@ -81,7 +81,7 @@ Result<SearchResult> found_by(const Planner& planner, int threads) {
   return planner.search(options);
 }
 
-// What the framework has: a search proposes nothing else.
+// Whether the framework has these: a search proposes nothing else.
 bool is_offered(const Scenario& s) {
   const FrameworkTraits& has = traits_of(s.training.framework);
   const bool hides = has.offers_pipeline_overlap(s.layout.schedule);

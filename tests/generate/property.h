@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold for every legal scenario, as a table: a property is a function over a scenario and
-// a row of properties(), in properties.cpp.
+// These must hold for every legal scenario, as a table: a property is a function over a scenario
+// and a row of properties(), in properties.cpp.
 #pragma once
 
 #include <functional>
@@ -37,7 +37,7 @@ class Case {
   std::optional<nlohmann::ordered_json> document_;
 };
 
-// What `predict --format json` prints of a scenario, with the economics of its run.
+// Returns what `predict --format json` prints of a scenario, with the economics of its run.
 Result<nlohmann::ordered_json> document_of(const Scenario& scenario);
 nlohmann::ordered_json document_of(const Scenario& scenario, const Prediction& prediction);
 

@@ -79,7 +79,7 @@ Verdict expanded_is_macro(Case& c) {
   return violated(fmt::format("{} s by passes, {} s by kernels", macro.step_time.value(), step));
 }
 
-// The same scenario beside another one on a second thread.
+// Asks once more on a second thread, beside another one.
 Verdict repeats_in_a_thread(Case& c) {
   std::string again;
   std::thread other([&] {

@@ -17,7 +17,7 @@ LegalScenario shrunk(const LegalScenario& failing, const Property& property, int
 // all of it.
 std::vector<std::string> command_words(const LegalScenario& scenario);
 
-// The same for a shell; a long one has its scenario in a file of this folder, which is written.
+// Writes it for a shell; a long one has its scenario in a file of this folder, which is written.
 std::string command_line(const LegalScenario& scenario, const std::string& flags,
                          const std::string& folder, const std::string& name);
 

@@ -63,7 +63,7 @@ void flood() {
   std::fflush(stdout);
 }
 
-// What the test needs to know of mpirun and of the files of this job.
+// Tells the test what it needs to know of mpirun and of the files of this job.
 void describe(RankReporter& reporter) {
   const char* folder = std::getenv("PMIX_SERVER_TMPDIR");
   const char* job = std::getenv("PMIX_NAMESPACE");
@@ -76,7 +76,7 @@ struct Self {
   RankReporter& reporter;
 };
 
-// What rank 1 does, while the others wait for it in a barrier.
+// Rank 1 does one of these, while the others wait for it in a barrier.
 const std::map<std::string, std::function<void(Self)>>& fates() {
   static const std::map<std::string, std::function<void(Self)>> all{
       {"exit", [](Self) { std::exit(3); }},

@@ -178,7 +178,7 @@ TEST(Frameworks, EachRowSaysWhatEveryoneAsks) {
   }
 }
 
-// What a search may propose (docs/frameworks.md).
+// A search may propose these alone (docs/frameworks.md).
 TEST(Frameworks, OfferTheirOwnSchedules) {
   const auto offered = [](Framework framework) {
     std::string out;

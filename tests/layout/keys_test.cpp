@@ -50,7 +50,7 @@ TEST(Keys, OnlyWhatAFileStatesIsMarked) {
   EXPECT_TRUE(stated.layout.overlap.tp);
 }
 
-// What is written is read again, and then nothing is left to a default.
+// Keys that were written are read again, and then nothing is left to a default.
 TEST(Keys, AllThatIsShownIsReadAsItWas) {
   Stated stated = read(R"({"tp": 4, "pp": 2, "schedule": "interleaved", "virtual_stages": 2,
       "recompute": {"mode": "full", "every": 2}, "shard_group": 1, "order": "dp-tp-cp-ep-pp"})",

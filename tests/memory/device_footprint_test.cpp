@@ -33,7 +33,7 @@ TEST(Reserved, WhatIsKeptNeverFillsMoreThanTheDevice) {
   const ByteCount memory = scenario.cluster.spec.accelerator.memory;
   const ByteCount reserved = reserved_bytes(scenario, 70 * kGiB, 70 * kGiB, 30 * kGiB);
   EXPECT_EQ(reserved + framework_bytes(scenario), memory);
-  // What is allocated at once does not fit for all that.
+  // Tensors that are allocated at once do not fit for all that.
   EXPECT_GT(reserved_bytes(scenario, 90 * kGiB, 70 * kGiB, 30 * kGiB), memory);
 }
 
@@ -45,7 +45,7 @@ TEST(Framework, NormOfAllGradientsHasACommunicatorOfItsOwn) {
   c.extra_training = R"(, "grad_clip": "none")";
   const ByteCount without = framework_bytes(gpt(c));
   EXPECT_GT(with, without);
-  // Where ranks differ along one axis alone, that axis has a communicator already.
+  // If ranks differ along one axis alone, that axis has a communicator already.
   c.tp = c.pp = 1;
   const ByteCount plain = framework_bytes(gpt(c));
   c.extra_training = "";

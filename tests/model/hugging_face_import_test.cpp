@@ -156,7 +156,7 @@ TEST(HuggingFaceImport, AnExplicitNullSwitchesTheWindowOff) {
     "num_hidden_layers": 2, "num_attention_heads": 8)";
   EXPECT_EQ(model_of(head + "}").attention_window, 4096);
   EXPECT_EQ(model_of(head + R"(, "sliding_window": null})").attention_window, 0);
-  // The same with heads: the class's default of 8 holds only where the file is silent.
+  // A null means as many as heads; the class's default of 8 holds only where the file is silent.
   EXPECT_EQ(model_of(head + R"(, "num_key_value_heads": null})").kv_heads, 8);
 }
 

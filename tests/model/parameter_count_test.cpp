@@ -64,7 +64,7 @@ TEST(ParameterCount, LayersAddUpToTheModelsLayers) {
   }
 }
 
-// What tensor parallelism leaves whole in a GPT layer: two norms of 2h and two biases of h.
+// Tensor parallelism leaves two norms of 2h and two biases of h whole in a GPT layer.
 TEST(ParameterCount, OfGptLeavesNormsAndRowParallelBiasesWhole) {
   const Model model = model_of(R"({"layers": 1, "hidden": 64, "heads": 4, "vocab": 100})");
   const LayerParameters layer = count_layer(model, 0);

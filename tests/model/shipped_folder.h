@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the models that ship lie.
+// The models that ship lie here.
 #pragma once
 
 #include <string>

@@ -20,7 +20,7 @@ TEST(LayoutCode, TellsEveryDimensionApart) {
   const Scenario scenario = planner->space().base();
   for (const LayoutDimension& dimension : layout_dimensions()) {
     std::set<std::size_t> codes;
-    // Where this scenario leaves a key one value, another is put by hand.
+    // If this scenario leaves a key one value, another is put by hand.
     std::set<std::int64_t> values = {dimension.of(scenario.layout),
                                      dimension.of(scenario.layout) == 0 ? 1 : 0};
     const auto searched = dimension.values(scenario);

@@ -43,7 +43,7 @@ constexpr int kChangesOfAScenario = 2;
 
 // By how much a step may be longer all the same: work that overlaps meets at other times.
 constexpr double kOtherMeetings = 0.001;
-// What is reduced in another type than it is kept in is cast, in launches of their own.
+// Gradients reduced in another type than they are kept in are cast, in launches of their own.
 constexpr double kCasts = 0.03;
 
 struct Change {
@@ -183,8 +183,8 @@ double step_time(const Scenario& scenario) {
   return prediction ? prediction->step_time.value() : 0;
 }
 
-// Where nothing overlaps and the host is ahead, twice of what binds makes a step shorter. A node of
-// 4 slow NICs is not bound by PCIe, and one without NVLink by nothing else.
+// If nothing overlaps and the host is ahead, twice of what binds makes a step shorter. A node of 4
+// slow NICs is not bound by PCIe, and one without NVLink by nothing else.
 TEST(MonotoneStep, EveryResourceThatBindsCounts) {
   const std::map<std::string, std::set<std::string>> free = {{"aws-p4d", {"pcie"}},
                                                              {"a100-pcie-8", {"scale_up", "nic"}}};

@@ -110,7 +110,7 @@ TEST(BlockStreams, OfSiblingsThatShareLinksTakeAsLongWhereTheyAreStamped) {
   }
 }
 
-// Where the host is ahead, what a stamped pass waits for is what its block has waited for.
+// If the host is ahead, a stamped pass waits for what its block has waited for.
 TEST(BlockStreams, CountAsExposedWhatTheyWaitForWhereTheyAreStamped) {
   GptCase c = two_ranks(8192);
   c.heads = 64;

@@ -68,7 +68,7 @@ TEST(LinkUse, OfAPipelineGrowsWithItsMicroBatches) {
   const Used sixteen = used_by(c);
   ASSERT_GT(eight.from("node0/gpu0"), 0);
   EXPECT_NEAR(sixteen.from("node0/gpu0") / eight.from("node0/gpu0"), 2, 1e-3);
-  // As many bytes come back as gradients, and what one stage sends the other receives.
+  // Gradients bring as many bytes back, and what one stage sends the other receives.
   EXPECT_NEAR(eight.from("node0/gpu0"), eight.to("node0/gpu1"), 1e-12);
   EXPECT_NEAR(eight.from("node0/gpu0"), eight.from("node0/gpu1"), 1e-3 * eight.busiest());
   EXPECT_EQ(eight.from("node0/gpu2"), 0);

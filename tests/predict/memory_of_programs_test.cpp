@@ -158,7 +158,7 @@ std::vector<std::string> models() {
   return out;
 }
 
-// What of a model the lowering writes differently, but for sizes.
+// The lowering writes a model differently by these traits, but for sizes.
 std::vector<std::int64_t> form_of(const Model& m) {
   std::vector<std::int64_t> out = {static_cast<std::int64_t>(m.mlp),
                                    static_cast<std::int64_t>(m.norm),
@@ -197,7 +197,7 @@ std::vector<std::string> forms() {
   return out;
 }
 
-// What a step may have beside: each a patch of a scenario.
+// A step may have these beside: each is a patch of a scenario.
 std::vector<json> variants() {
   std::vector<json> out = {
       {{"training", {{"attention", "unfused"}}}},
@@ -266,7 +266,7 @@ std::size_t least_variants(const std::string& framework) {
   return framework == "fsdp" ? 22 : 38;  // FSDP has no pipeline and no groups of experts
 }
 
-// Those of experts that travel by another dispatcher too.
+// Adds scenarios whose experts travel by another dispatcher.
 std::vector<Scenario> by_dispatcher(const Scenario& scenario) {
   std::vector<Scenario> out{scenario};
   const bool travels = scenario.model.moe && scenario.layout.ep > 1 && !scenario.layout.overlap.ep;

@@ -180,8 +180,8 @@ TEST(PassPair, TakesTheTimesOfItsOperations) {
   EXPECT_GT(pairs, 8);
 }
 
-// Where the exchange leaves the node, it meets the activations of stages on the same NICs: the pair
-// is stamped, loads them and loses time.
+// If the exchange leaves the node, it meets the activations of stages on the same NICs: the pair is
+// stamped, loads them and loses time.
 TEST(PassPair, MeetsTransfersBetweenStagesOnTheNics) {
   ExpertCase c = overlapped(2, 2);
   c.cluster = "dgx-a100-80g";

@@ -136,7 +136,7 @@ TEST(ContextParallel, InTwoStagesExchangesInsideANodeAndSendsAcross) {
   EXPECT_EQ(moved(block, Pass::kForward, CollectiveKind::kAllToAll).messages, 4);
 }
 
-// What the backward reads is that of a sequence of s/c: the ring keeps the keys and values that
+// The backward reads what it would of a sequence of s/c: the ring keeps the keys and values that
 // came last, beside the packed projection of which the value was a part.
 TEST(ContextParallel, KeepsWhatAShorterSequenceWould) {
   Scenario shorter = cut({.cp = 1, .dp = 1});

@@ -10,7 +10,7 @@ namespace {
 
 constexpr ByteCount kMiB = 1 << 20;
 
-// As llama-3.2-1b has it: 2 sequences of 4096 tokens, 32 heads of 64 elements, 8 of keys.
+// Llama-3.2-1b has it so: 2 sequences of 4096 tokens, 32 heads of 64 elements, 8 of keys.
 Attention attention(bool backward, DataType type = DataType::kBf16) {
   return {backward, 2, 32, 8, 4096, 4096, 64, true, type};
 }

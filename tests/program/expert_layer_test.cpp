@@ -66,7 +66,7 @@ TEST(Experts, SaveWhatTheClosedFormSays) {
     ExpertCase c;
     c.ep = ep;
     c.shared_ffn = shared;
-    // What the layer is given is counted where it was made, and what it makes lives on.
+    // A layer's input is counted where it was made, and its output lives on.
     EXPECT_EQ(saved(layer(c)), attention(c) + closed_form(c)) << ep << " " << shared;
   }
 }
@@ -145,7 +145,7 @@ TEST(Experts, SendATokenOnceToEveryRankWithDeepEp) {
   }
 }
 
-// What a token visits of G ranks with 8 experts (docs/moe.md, "Messages").
+// A token visits so many of G ranks with 8 experts (docs/moe.md, "Messages").
 TEST(DistinctDestinations, AreTheClosedForm) {
   EXPECT_NEAR(distinct_destinations(8, 8), 5.25, 0.005);
   EXPECT_NEAR(distinct_destinations(16, 8), 6.45, 0.005);

@@ -79,8 +79,8 @@ TEST(OperationRecompute, AttentionRunsOnceForwardAndOnceBackward) {
   EXPECT_EQ(backward, 1);
 }
 
-// What was reduced and scattered is kept, so that the fourth product need not run again; what was
-// gathered is not.
+// Results that were reduced and scattered are kept, so that the fourth product need not run again;
+// those that were gathered are not.
 TEST(OperationRecompute, KeepsWhatWasScatteredAndGathersAgain) {
   const Block block =
       layer_of(llama(R"("compile": true)", R"("tp": 4, "sequence_parallel": true)"));

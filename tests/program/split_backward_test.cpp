@@ -95,7 +95,7 @@ TEST(SplitBackward, LeavesProductsWithWeightsAndCommunicationWhereTheyBelong) {
   }
 }
 
-// What a weight's gradient reads from the passes before is there when it runs, and gone behind it.
+// A weight's gradient finds what it reads from the passes before, and leaves nothing of it behind.
 TEST(SplitBackward, KeepsWhatWeightGradientsReadUntilTheyRun) {
   for (const auto& [whole, split] : each_of(all_blocks())) {
     const BlockLives lives = trace_lives(split);
@@ -132,7 +132,7 @@ TEST(SplitBackward, HoldsALayersInputsAndGradientsBetweenItsPasses) {
   // former is gone with the first norm, the latter is one of the gradients that stay. In units of
   // sbh numbers of 2 bytes: inputs 1 + 1 + 1 + 4, gradients 3 + 1 + 4 + 1 with the output's.
   const std::int64_t inputs = 1 + 1 + 1 + 4, gradients = 3 + 1 + 4 + 1;
-  // What the forward counts as its output and the input gradient counts as its own are handed on.
+  // A forward counts its output, and an input gradient its own; both are handed on.
   const std::int64_t handed_on = 2, from_outside = 2;
   EXPECT_EQ(held, 2 * sbh * (inputs + gradients + handed_on - from_outside));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What FSDP copies beside its collectives, by the generation of its code.
+// FSDP copies this beside its collectives, by the generation of its code.
 #include "program/unit_copies.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is exported is what the target's own program accepts: flags and keys of its sources
+// The target's own program accepts what is exported: flags and keys of its sources
 // (tests/data/recipes), shells and parsers that are on this machine.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>

@@ -140,7 +140,7 @@ TEST(Auto, IsNeverLongerThanOthersOnUnevenStagesInUnevenRoom) {
   EXPECT_GT(fit, 50);
 }
 
-// Where nothing fits, it is the order that lacks least.
+// If nothing fits, it is the order that lacks least.
 TEST(Auto, LacksLeastWhereNothingFits) {
   for (const std::int64_t chunks : {1, 2}) {
     const Pipeline pipeline = pipeline_of(4, 8, chunks);

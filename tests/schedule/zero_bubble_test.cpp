@@ -219,9 +219,9 @@ TEST(ZeroBubble, EqualPassesLeaveNoGap) {
   }
 }
 
-// Where a pair of a forward and a backward takes as long as the two apart, and hands on both
-// results at its end, the bubble is (p-1)(f&b + b+w - 3w) = (p-1)(f + 2b - w), in times of a chunk.
-// Here the forward's result leaves at once: every stage but the first waits a forward less.
+// If a pair of a forward and a backward takes as long as the two apart, and hands on both results
+// at its end, the bubble is (p-1)(f&b + b+w - 3w) = (p-1)(f + 2b - w), in times of a chunk. Here
+// the forward's result leaves at once: every stage but the first waits a forward less.
 TEST(ZeroBubble, BubbleOfDualPipeVIsTheClosedForm) {
   const ScheduleKind kind = schedule_named("dualpipev");
   for (std::int64_t stages = 1; stages <= 8; ++stages) {

@@ -144,8 +144,8 @@ TEST(Holds, TakeCapacityFromTheFirstPostingToTheEnd) {
   EXPECT_EQ(scene.end_ps(kernel), 575 * kSecond / 100);
 }
 
-// The same, but what waits for the late rank takes nothing: the kernel has 6 of 8 units for the
-// second from 2 to 3 alone.
+// Holds may spare what waits for the late rank: it takes nothing, and the kernel has 6 of 8 units
+// for the second from 2 to 3 alone.
 TEST(Holds, MayBeginWithTheTask) {
   Scene scene;
   const ResourceId sms = scene.resource(8);

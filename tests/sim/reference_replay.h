@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same semantics as sim/engine.cpp read naively, in seconds and in quadratic time: all tasks
-// are looked at after every event, and all rates are solved anew from nothing.
+// Reads the semantics of sim/engine.cpp naively, in seconds and in quadratic time: all tasks are
+// looked at after every event, and all rates are solved anew from nothing.
 #pragma once
 
 #include <limits>

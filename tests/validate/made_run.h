@@ -15,7 +15,7 @@
 
 namespace stepcast::testing {
 
-// What a rank does from `now` on, and when it is done with it.
+// Says when a rank, from `now` on, does an instruction and when it is done with it.
 using Play = std::function<MeasuredSpan(RankId, const Role&, std::size_t instruction, double now)>;
 
 inline nlohmann::json rank_json(const RankGrid& grid, RankId rank) {

@@ -82,7 +82,7 @@ TEST(WorkedPipelines, UtilisationDependsOnTheStages) {
   }
 }
 
-// The same idle time; stage i of p keeps min(p - i, m) micro-batches instead of m.
+// Idle time stays as it is; stage i of p keeps min(p - i, m) micro-batches instead of m.
 TEST(WorkedPipelines, OneForwardOneBackwardShrinksMemoryNotTheBubble) {
   for (const std::int64_t m : {4, 8, 32}) {
     EXPECT_DOUBLE_EQ(bubble(schedule_named("1f1b"), 8, m), bubble(schedule_named("gpipe"), 8, m));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What groups of GPUs promise beside the contract (comm/device_communicator.h), on the stand-ins
+// Groups of GPUs promise this beside the contract (comm/device_communicator.h), on the stand-ins
 // for NCCL and CUDA's runtime: order of streams, messages, errors, time limits, what is given back.
 #include <gtest/gtest.h>
 
@@ -199,7 +199,7 @@ TEST(EmulatedNccl, APeerThatDiesIsAnErrorLongBeforeTheTimeLimit) {
     std::vector<float> data(4);
     world->start_all_reduce(buffer(data), Reduction::kSum, nullptr)->wait();  // all have come
     if (world->rank() == 2) {
-      // As a process that ends with work under way: the communicator is aborted.
+      // This rank ends like a process with work under way: the communicator is aborted.
       const auto unfinished = group->start_messages({{0, false, buffer(data)}}, nullptr);
       group.reset();
     } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What needs no GPU, and one rank on one GPU where there is one.
+// Tests what needs no GPU, and one rank on one GPU where there is one.
 #include "comm/nccl/nccl_communicator.h"
 
 #include <gtest/gtest.h>

@@ -23,7 +23,7 @@ WorldUnderTest gpus(int ranks) {
 INSTANTIATE_TEST_SUITE_P(Nccl, GroupContract,
                          testing::Values(gpus(1), gpus(2), gpus(3), gpus(4), gpus(5)),
                          [](const auto& parameter) { return parameter.param.name; });
-// What NCCL does not promise.
+// NCCL does not promise this.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CommunicatorContract);
 
 }  // namespace

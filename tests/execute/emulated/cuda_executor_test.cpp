@@ -217,7 +217,7 @@ TEST(OnOneGpu, GatedModelsTrainAsOnTheCpu) {
   EXPECT_LT(trained.model.relative_error(reference.model), 2e-5);
 }
 
-// What was in host memory between forward and backward is what it was.
+// Offloaded activations are the same after their stay in host memory.
 TEST(OnOneGpu, OffloadedActivationsComeBack) {
   GptCase c = small();
   c.cluster = R"("base": "dgx-a100-80g")";
@@ -278,7 +278,7 @@ TEST(OnTwoGpus, CollectivesBesideKernelsTrainAsTheList) {
   }
 }
 
-// Where others' numbers would arrive there are numbers, not what memory held: NaNs would spread.
+// Numbers stand in for those of other ranks, not what memory held: NaNs would spread.
 TEST(OnOneGpu, OneRankOfALargerLayoutRunsAlone) {
   GptCase c = changed("", [](GptCase& of) {
                 of.precision = "bf16";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stepcast-gpu does when it is to run a scenario, on the emulated device.
+// Tests what stepcast-gpu does when it is to run a scenario, on the emulated device.
 #include "worker/gpu/run_gpu_job.h"
 
 #include <fcntl.h>

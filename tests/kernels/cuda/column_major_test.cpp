@@ -18,7 +18,7 @@ double at(const ColumnMajorMatrix& matrix, const double* data, std::int64_t row,
   return data[column * matrix.leading + row];
 }
 
-// As BLAS computes it, by columns: `first` is our B.
+// Multiplies as BLAS does, by columns: `first` is our B.
 void multiply(const ColumnMajorGemm& gemm, const double* first, const double* second, double* out) {
   EXPECT_GE(gemm.first.leading, gemm.first.rows);
   EXPECT_GE(gemm.second.leading, gemm.second.rows);

@@ -31,7 +31,7 @@ void expect_same_as_cpu(const LogitSlice& slice, const std::vector<std::int64_t>
   expect_close(of_sum.on_host(), sum, kSame<float>);
   EXPECT_EQ(widened(of_target.on_host()), target);
 
-  // As after a reduction over slices: sums that are not this slice's alone.
+  // Sums that are not this slice's alone stand here after a reduction over slices.
   const std::vector<float> all(kRows, 2 * static_cast<float>(slice.valid) + 1);
   cpu::cross_entropy_backward(slice, expected.data(), targets.data(), kRows, largest.data(),
                               widened(all).data(), 0.25);

@@ -48,7 +48,7 @@ class CudnnPlan : public ::testing::Test {
   }
 
   static Descriptor h200() { return device_of(std::string(kH200)); }
-  // The same chip, with less memory.
+  // An H100 is this chip, with less memory.
   static Descriptor h100() {
     std::string text(kH200);
     const auto replace = [&](std::string_view from, std::string_view to) {
@@ -66,7 +66,7 @@ class CudnnPlan : public ::testing::Test {
     return out;
   }
 
-  // As a layer has them: heads in packed rows of queries, keys and values.
+  // A layer has its heads in packed rows of queries, keys and values.
   static AttentionProblem problem(const AttentionShape& shape, bool backward,
                                   DataType type = DataType::kBf16) {
     const std::int64_t width = shape.heads * shape.head_dim;

@@ -16,7 +16,7 @@
 
 namespace {
 
-// What an event knows: whether the work that was queued when it was recorded has ended, and when.
+// An event knows whether the work that was queued when it was recorded has ended, and when.
 struct Mark {
   std::mutex mutex;
   std::condition_variable changed;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests and other stand-ins do with the emulated device beyond CUDA's runtime. Every stream
-// has a time of its own, which events record. Work takes the time that it states, not the time that
-// it takes here, and whoever waits for an event is at least as late as the event. So durations
-// follow from algebra.
+// Tests and other stand-ins use this of the emulated device beyond CUDA's runtime. Every stream has
+// a time of its own, which events record. Work takes the time that it states, not the time that it
+// takes here, and whoever waits for an event is at least as late as the event. So durations follow
+// from algebra.
 #pragma once
 
 #include <cuda_runtime_api.h>

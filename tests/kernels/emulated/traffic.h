@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels of the emulated device read from its memory and write to it. The kernels that count
-// are compiled with -fsanitize=thread, which calls us at every access (kernels/traffic/hooks.cpp).
+// Counts what kernels of the emulated device read from its memory and write to it. They are
+// compiled with -fsanitize=thread, which calls us at every access (kernels/traffic/hooks.cpp).
 //
 // Memory moves in sectors of 32 bytes. A kernel begins with an empty cache and pays for a sector
 // when it first touches it, and again when so many other sectors came in between that the cache has

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a calibration calls on a GPU, on the emulated one: every kernel of small programs.
+// A calibration calls every kernel of small programs on a GPU, here on the emulated one.
 #include "calibrate/measure/gpu/gpu_call.h"
 
 #include "calibrate/protocol/needed_shapes.h"

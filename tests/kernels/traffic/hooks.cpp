@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What code that is compiled with -fsanitize=thread calls at every access to memory. The names are
+// Code that is compiled with -fsanitize=thread calls these at every access to memory. The names are
 // those of the sanitizer's runtime (compiler-rt, tsan_interface.h), which is not linked: these
 // count instead.
 #include "kernels/emulated/traffic.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the memory-bound kernels of a decoder layer read and write, forward and backward, against
-// the least that fusion allows: a chain of them between two products reads what comes into it and
-// writes what leaves it, each number once. Products, attention and the layer's borders are where
-// chains begin and end. docs/cuda-kernels.md shows the table.
+// The memory-bound kernels of a decoder layer read and write little more, forward and backward,
+// than the least that fusion allows: a chain of them between two products reads what comes into it
+// and writes what leaves it, each number once. Products, attention and the layer's borders are
+// where chains begin and end. docs/cuda-kernels.md shows the table.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -268,10 +268,10 @@ TEST(LayerTraffic, AGptLayerMovesTheLeastThatFusionAllows) {
   add_layer(gpt(), table);
   expect_near_least(table);
   expect_on_page(table);
-  // As above, with GELU and its bias, without rotation. Backward the biases of both outputs and of
-  // the packed projection: that behind the MLP is the layer's own output gradient, that of the
-  // projection comes from attention. That behind attention could be summed where its gradient is
-  // written, in the norm's backward; it is read once more.
+  // Chains are those above, with GELU and its bias, without rotation. Backward adds the biases of
+  // both outputs and of the packed projection: that behind the MLP is the layer's own output
+  // gradient, that of the projection comes from attention. That behind attention could be summed
+  // where its gradient is written, in the norm's backward; it is read once more.
   const double h = kHidden, ffn = 512;
   const double forward = 2 * h + 4 * h + 2 * ffn + 3 * h;
   const double backward = h + 3 * ffn + 4 * h + 3 * h + 4 * h;
@@ -321,7 +321,7 @@ TEST(ExecutorWorkspace, HasRoomForTheProductsOfAGpu) {
             static_cast<ByteCount>(cuda::GemmSettings{}.workspace_bytes));
 }
 
-// What the counter is worth: a kernel whose traffic is known.
+// A kernel whose traffic is known shows what the counter is worth.
 TEST(TrafficCounter, CountsBytesOnce) {
   constexpr std::int64_t kCount = 1 << 16;
   const cuda::DeviceArray<float> from(std::vector<float>(kCount, 1.0F)), to(kCount);

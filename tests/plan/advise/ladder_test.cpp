@@ -21,8 +21,8 @@ std::size_t layouts_of(const Rung& rung, const std::string& text) {
   return all_layouts((*planner)->space()).size();
 }
 
-// What `plan` searches on one node, no layout on two rungs: ZeRO-2 is DeepSpeed's, which `plan`
-// searches only where the scenario states it.
+// The rungs hold what `plan` searches on one node, no layout twice: ZeRO-2 is DeepSpeed's, which
+// `plan` searches only if the scenario states it.
 TEST(Ladder, RungsOfAllGpusPartTheSpaceAmongThem) {
   for (const char* framework : {"", R"("framework":"deepspeed",)"}) {
     std::string text = kLadderScenario;

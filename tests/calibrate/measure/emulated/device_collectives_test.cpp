@@ -37,8 +37,8 @@ double expected_s(const std::string& collective, double bytes, int ranks) {
   return kLatency_s + bytes * factor(collective, ranks) / kBusRate;
 }
 
-// What the stand-in takes for NCCL's calls so that the above comes out. An all-to-all is made of
-// messages that go at once: each takes as long as all of them.
+// NCCL's calls cost this on the stand-in, so that the times above come out. An all-to-all is made
+// of messages that go at once: each takes as long as all of them.
 double cost(const std::string& name, double bytes, int ranks) {
   if (name == "AllReduce") return expected_s("all_reduce", bytes, ranks);
   if (name == "AllGather") return expected_s("all_gather", bytes, ranks);

@@ -86,7 +86,7 @@ struct World {
   std::map<std::int64_t, Split> splits;
 };
 
-// What a communicator is on one rank, as long as work or handles need it.
+// A communicator is this on one rank, as long as work or handles need it.
 struct Member {
   std::shared_ptr<World> world;  // null: of a split that is not complete
   int rank = 0;

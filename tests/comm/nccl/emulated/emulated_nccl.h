@@ -19,7 +19,7 @@ namespace stepcast::emulated {
 using NcclCost = std::function<double(const std::string& name, double bytes, int ranks)>;
 void set_nccl_cost(NcclCost cost);
 
-// What is in use in the process; a test that leaves something behind sees it here.
+// Counts what is in use in the process; a test that leaves something behind sees it here.
 struct NcclUse {
   int communicators = 0;
   int registrations = 0;  // buffers and windows

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests do with the stand-in for cuDNN beyond its API. It checks descriptors against what the
+// Tests use this of the stand-in for cuDNN beyond its API. It checks descriptors against what the
 // library documents, and executes graphs exactly as they are described.
 #pragma once
 

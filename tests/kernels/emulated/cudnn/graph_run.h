@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a graph of operations computes, by the words of its description: each operation at a time,
-// in fp64, every tensor rounded to its type.
+// Computes a graph of operations by the words of its description: each operation at a time, in
+// fp64, every tensor rounded to its type.
 #pragma once
 
 #include "kernels/emulated/cudnn/object.h"
@@ -16,7 +16,7 @@ struct Bindings {
   std::map<std::int64_t, void*> arrays;
   std::map<std::int64_t, float> values;
 };
-// Those of all tensors that are not virtual, and of no others; throws Refused.
+// Binds all tensors that are not virtual, and no others; throws Refused.
 Bindings bindings_of(const Object& graph, const Object& pack);
 
 void run_graph(const Object& graph, const Bindings& bindings);

@@ -9,7 +9,7 @@
 
 namespace stepcast::cuda {
 
-// What a lane brings to a matrix instruction, and what it gets.
+// A lane brings these to a matrix instruction, and gets `c`.
 template <typename T>
 struct MatrixOperands {
   const std::uint32_t* a;
