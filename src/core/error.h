@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with the user's input, and where. An input error names the file, the key path (or
-// flag), the value, what is accepted and the nearest match; every error of a file is listed.
+// Tells what is wrong with the user's input, and where. An input error names the file, the key path
+// (or flag), the value, what is accepted and the nearest match; every error of a file is listed.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in a text of JSON a value stands.
+// Finds where in a text of JSON a value stands.
 #pragma once
 
 #include <cstdint>

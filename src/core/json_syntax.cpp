@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char* kBlanks = " \t\r\n";
 
-// What a person would mend at the last byte of `read`, all that the parser took in; `said` is how
-// it put it.
+// Says what a person would mend at the last byte of `read`, all that the parser took in; `said` is
+// how it put it.
 std::string what_to_mend(std::string_view read, std::string_view said) {
   const auto says = [&](std::string_view words) { return said.find(words) != said.npos; };
   const char at = read.back();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a text that is not JSON, in words for people who do not write parsers.
+// Says what is wrong with a text that is not JSON, for people who do not write parsers.
 #pragma once
 
 #include <exception>

@@ -15,7 +15,7 @@ inline constexpr std::int64_t kMostFileBytes = std::int64_t{64} << 20;
 // A trace of some steps on one GPU has hundreds of MB; its events are dropped as they are read.
 inline constexpr std::int64_t kMostTraceBytes = std::int64_t{4} << 30;
 
-// What another tool launches with: a script, settings, a manifest. Kubernetes takes no larger one.
+// Another tool launches with it: a script, settings, a manifest. Kubernetes takes no larger one.
 inline constexpr std::int64_t kMostScriptBytes = std::int64_t{1} << 20;
 
 // Levels of brackets in JSON, TOML and YAML, and parts of a key path. No format of ours has ten.
@@ -34,8 +34,8 @@ inline constexpr std::size_t kLongestQuote = 60;
 // Letters of a word for which a near one is looked for.
 inline constexpr std::size_t kLongestWord = 100;
 
-// What a quantity in a file may be, besides 0. Beyond these it is a mistake, and times and sizes
-// that are made of it would leave the range of numbers.
+// Bounds of a quantity in a file, which may also be 0. Beyond these it is a mistake, and times and
+// sizes that are made of it would leave the range of numbers.
 struct QuantityLimits {
   double least, most;
   const char* unit;

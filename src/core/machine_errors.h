@@ -9,8 +9,8 @@ namespace stepcast {
 // Whether only files are wrong, which the system does not let be read or written.
 bool of_machine(const Errors& errors);
 
-// Those that say that the machine refuses to read or write a file that is there. Whatever else was
-// found says nothing about the input then.
+// Picks the errors that say that the machine refuses to read or write a file that is there.
+// Whatever else was found says nothing about the input then.
 Errors refused_by_machine(const Errors& errors);
 
 }  // namespace stepcast

@@ -7,9 +7,9 @@
 
 namespace stepcast {
 
-// The indices, in order, of the points that no other point beats: none is as good in every
+// Returns the indices, in order, of the points that no other point beats: none is as good in every
 // coordinate and better in one. Smaller coordinates are better, and all points have equally many.
-// Where points are equal, the first counts.
+// If points are equal, the first counts.
 std::vector<std::size_t> pareto_front(const std::vector<std::vector<double>>& points);
 
 }  // namespace stepcast

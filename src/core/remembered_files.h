@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What files were read as, for as long as they stay the same. Whoever forecasts a thousand
+// Keeps what files were read as, for as long as they stay the same. Whoever forecasts a thousand
 // scenarios reads the shipped tables once.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace stepcast {
 
-// What tells one content of a file from another, without reading it.
+// Tells one content of a file from another, without reading it.
 struct FileStamp {
   std::uint64_t device = 0, node = 0;
   std::int64_t size = 0, changed_ns = 0;
@@ -30,7 +30,7 @@ std::optional<FileStamp> settled_stamp(const std::string& file);
 template <class T>
 class RememberedFiles {
  public:
-  // What `read()`, a Result<T>, made of these files.
+  // Returns the Result<T> that `read()` makes of these files, or made of them the last time.
   template <class Read>
   Result<T> get(const std::vector<std::string>& files, const Read& read) {
     std::vector<FileStamp> stamps;

@@ -26,7 +26,7 @@ class SharedLibrary {
     if (to == nullptr) miss(name);
   }
 
-  // What the loader said of `file`; empty where it was found, or another file in its place.
+  // The loader said this of `file`; empty if it was found, or another file in its place.
   const std::string& loader_error() const { return loader_error_; }
   // Why it cannot be called: it is not there, or lacks a needed function. Nothing where it can.
   const std::optional<std::string>& why_not() const { return why_not_; }

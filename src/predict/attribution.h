@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What readers of forecast and of measured timelines share: the part of a step to which an instant
+// Readers of forecast and of measured timelines share this: the part of a step to which an instant
 // of waiting belongs (docs/terminology.md).
 #pragma once
 
@@ -18,7 +18,7 @@ bool in_span(const Instruction& what);
 TraceSlice slice_of(const Instruction& what, std::int32_t rank_class, Seconds start,
                     Seconds duration);
 
-// Where exposed traffic of the group is counted.
+// Exposed traffic of the group is counted in this part.
 Seconds& exposed_part(TimeParts& parts, AxisGroup group);
 
 }  // namespace stepcast

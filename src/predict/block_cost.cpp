@@ -53,7 +53,7 @@ class PipelinedProduct {
   std::vector<PricedOperation> priced_;
 };
 
-// What copies over links, without a block of their own, take from a product beside them in memory
+// Copies over links, without a block of their own, take this from a product beside them in memory
 // bandwidth and power: kernels beside communication are slowed by 18.9 % on average (A100, H100,
 // MI210 and MI250; arXiv 2507.03114).
 constexpr double kLostToCopies = 1 - 1 / 1.189;
@@ -73,8 +73,8 @@ bool prepares_weight(const Operation& operation) {
   return cast != nullptr && cast->subject == CastSubject::kWeight;
 }
 
-// Those FLOPs of the kernel that the model asks for: without the scores that the backward pass of
-// fused attention computes again.
+// Counts those FLOPs of the kernel that the model asks for: without the scores that the backward
+// pass of fused attention computes again.
 Flops flops_without_repeats(const Operation& operation) {
   const Flops all = flops_of(operation);
   const auto* attention = std::get_if<Attention>(&operation.work);
@@ -128,7 +128,7 @@ bool BlockCosts::in_graph(const Operation& operation) const {
   return false;
 }
 
-// What the host does for the operation beyond its launch. A graph holds kernels alone.
+// The host does this for the operation beyond its launch. A graph holds kernels alone.
 Seconds BlockCosts::host_beside(const Operation& operation) const {
   return in_graph(operation) ? Seconds(0) : calls_beside(operation, scenario_).time(host_);
 }
@@ -242,7 +242,7 @@ std::vector<PricedOperation> BlockCosts::price_each(
   return out;
 }
 
-// Where launches block, the host waits as much longer.
+// Gives operations their times beside each other. If launches block, the host waits as much longer.
 void BlockCosts::settle_all(std::span<PricedOperation> operations) const {
   std::vector<Seconds> alone;
   for (const PricedOperation& one : operations) alone.push_back(one.cost.gpu);
@@ -256,7 +256,7 @@ void BlockCosts::settle_all(std::span<PricedOperation> operations) const {
   }
 }
 
-// What the operations around each take from it.
+// Takes from each operation what those around it take.
 void BlockCosts::finish(std::vector<PricedOperation>& operations) const {
   wait_for_last(operations);
   settle_all(operations);
@@ -400,9 +400,9 @@ void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
   }
 }
 
-// Where the host reads from the device it issues nothing until the device has come there: the
-// device then waits for the answer and for the launches behind it, as far as the kernels before
-// each do not hide them.
+// A host that reads from the device issues nothing until the device has come there: the device then
+// waits for the answer and for the launches behind it, as far as the kernels before each do not
+// hide them.
 void BlockCosts::wait_for_reads(std::vector<PricedOperation>& operations) const {
   for (std::size_t i = 0; i < operations.size(); ++i) {
     if (!std::holds_alternative<HostRead>(operations[i].operation->work)) continue;

@@ -30,7 +30,7 @@ struct Signature {
   auto operator<=>(const Signature&) const = default;
 };
 
-// What an edge into one class adds to a signature.
+// An edge into one class adds this to a signature.
 class ClassTerm {
  public:
   explicit ClassTerm(std::int32_t class_id)

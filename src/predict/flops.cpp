@@ -25,7 +25,7 @@ double attention_weights(const Model& model) {
          latent * heads * (static_cast<double>(mla.qk_nope_head_dim) + value) + heads * value * h;
 }
 
-// Those of its MLP, or of the router and the experts that the token visits.
+// Counts the weights of a layer's MLP, or of the router and the experts that the token visits.
 double mlp_weights(const Model& model, std::int64_t layer) {
   const double h = static_cast<double>(model.hidden);
   const double matrices = model.mlp == Mlp::kSwiglu ? 3 : 2;

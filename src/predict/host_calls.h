@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host does for one lowered operation beyond launching it: a layer of experts is many
+// The host does this for one lowered operation beyond launching it: a layer of experts is many
 // kernels, copies and small tensors, of which the lowering keeps what takes time on the device.
 #pragma once
 

@@ -52,8 +52,8 @@ class HostPlanner {
   }
 
  private:
-  // What is known of an instruction's device task. A *segment* is the time between two waits of the
-  // host; its clock counts what the host has spent in it.
+  // Holds what is known of an instruction's device task. A *segment* is the time between two waits
+  // of the host; its clock counts what the host has spent in it.
   struct Issued {
     bool has_task = false;
     // A run of the computing stream that has ended when it ends; such a run: itself.

@@ -48,7 +48,7 @@ struct Weighted {
   double value, weight;
 };
 
-// Where a part `q` of the weight lies below; between two values in proportion.
+// A part `q` of the weight lies below this value; between two values it grows in proportion.
 double quantile_of(std::span<const Weighted> sorted, double all, double q) {
   double below = 0;
   for (std::size_t i = 0; i < sorted.size(); ++i) {

@@ -51,8 +51,8 @@ class MeasuredErrors {
   int runs() const { return runs_; }
   // Enough runs of enough sources exercised it.
   bool proves(const std::string& mechanism) const { return doubt(mechanism) <= 0; }
-  // What it adds to the square of an interval, in units of of_unknown() squared: 1 without enough
-  // runs, a tenth with those of one source alone.
+  // A mechanism adds this to the square of an interval, in units of of_unknown() squared: 1 without
+  // enough runs, a tenth with those of one source alone.
   double doubt(const std::string& mechanism) const;
   // Errors of the runs that are like one that relies on these mechanisms: a run counts by what both
   // rely on, and what few runs have in common tells more than what nearly all have. Nothing where
@@ -62,8 +62,8 @@ class MeasuredErrors {
   // How far the mean error of a mechanism typically is from zero: what to expect of one that no run
   // exercised. The root of the mean square over those that runs prove; 0 without any.
   double of_unknown() const { return of_unknown_; }
-  // Those that have most in common with these mechanisms, at most `most`: shared mechanisms over
-  // all of both (Jaccard), a mechanism that few runs exercised weighing more.
+  // Lists at most `most` runs that have most in common with these mechanisms: shared mechanisms
+  // over all of both (Jaccard), a mechanism that few runs exercised weighing more.
   std::vector<NearRun> nearest(const std::vector<std::string>& mechanisms, std::size_t most) const;
 
  private:

@@ -33,7 +33,7 @@ class Mechanisms {
   void add(bool used, std::string name) {
     if (used) out_.push_back(std::move(name));
   }
-  // What each framework has code of its own for.
+  // Each framework has code of its own for these, so its name goes before theirs.
   void add_own(bool used, const std::string& name) {
     if (used) out_.push_back(fmt::format("{}: {}", name_of(scenario_.training.framework), name));
   }

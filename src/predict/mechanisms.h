@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a forecast relies on, piece by piece: the device, the network, and what the framework does
-// for each kind of parallelism. Recorded runs say how well the pieces are known
+// Lists what a forecast relies on, piece by piece: the device, the network, and what the framework
+// does for each kind of parallelism. Recorded runs say how well the pieces are known
 // (measured_errors.h).
 #pragma once
 

@@ -24,7 +24,7 @@ void subtract(MemoryParts& sum, const MemoryParts& less) {
 
 constexpr auto kBuffers = static_cast<std::size_t>(MemoryCategory::kBuffers);
 
-// What a pass adds to the memory that stands when it begins: the same for every micro-batch.
+// A pass adds this to the memory that stands when it begins: the same for every micro-batch.
 struct RunMemory {
   MemoryParts at_peak{}, after{}, lowest{};
   double fraction = 0;                // of its blocks done at the peak

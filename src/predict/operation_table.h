@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operations of one rank are priced at: the prices that a forecast is made of, each alone,
-// before they meet on cores, links and streams.
+// Lists the prices of one rank's operations: a forecast is made of them, each alone, before they
+// meet on cores, links and streams.
 #pragma once
 
 #include <string>

@@ -89,7 +89,7 @@ void PassLister::add_block(std::span<const PricedOperation> block) {
   join(std::move(beside));
 }
 
-// What is computed in a row, and neither waits nor is awaited in between, as one task.
+// Joins tasks that are computed in a row, and neither wait nor are awaited in between, into one.
 std::vector<PassTask> in_runs(std::vector<PassTask> each) {
   std::vector<bool> is_awaited(each.size(), false);
   for (const PassTask& task : each) {

@@ -134,7 +134,7 @@ void Predictor::read_classes(const SimulationInput& input, const Simulation& sim
   }
 }
 
-// Where the prices of what ran come from, and those of the traffic that the rank waited for.
+// Shares of the sources of prices: those of what ran, and of traffic that the rank waited for.
 void Predictor::read_provenance(const ClassTimeline& critical) {
   const std::array<Seconds, kProvenances>& sum = critical.work.by_provenance;
   Seconds all(0);

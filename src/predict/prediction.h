@@ -125,7 +125,7 @@ struct PredictOptions {
 
 // FLOPs of one step over all GPUs (docs/terminology.md, "Work"). `causal_half` halves attention.
 Flops model_flops(const Scenario& scenario, bool causal_half = false, bool logits = true);
-// Those of them that attention's scores and their weighted sums take.
+// Attention's scores and their weighted sums take so many of them.
 Flops model_attention_flops(const Scenario& scenario, bool causal_half = false);
 Flops hardware_flops(const Scenario& scenario);
 Flops hardware_flops(const Scenario& scenario, const Program& program,  // of its lowering
@@ -134,7 +134,7 @@ Flops hardware_flops(const Scenario& scenario, const Program& program,  // of it
 Result<Prediction> predict(const Scenario& scenario, const DataFolders& folders,
                            const PredictOptions& options = {});
 
-// The same from existing prices, made for a scenario with the same cluster, profile and framework.
+// Uses existing prices, made for a scenario with the same cluster, profile and framework.
 struct Pricing;
 Result<Prediction> predict(const Scenario& scenario, const Pricing& pricing,
                            const PredictOptions& options = {});

@@ -8,7 +8,7 @@
 namespace stepcast {
 namespace {
 
-// What adds up from run to run, beside the arrays.
+// These parts add up from run to run, beside the arrays.
 constexpr Seconds RunCost::*kParts[] = {
     &RunCost::core_idle, &RunCost::compute,   &RunCost::recompute,   &RunCost::optimizer,
     &RunCost::gemm,      &RunCost::attention, &RunCost::memory_bound};

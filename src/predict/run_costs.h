@@ -33,7 +33,7 @@ class RunCosts {
     std::vector<PricedOperation> operations;
     RunCost cost;
   };
-  // Those that it runs, in order. The first of two passes that alternate runs both
+  // Lists the blocks that it runs, in order. The first of two passes that alternate runs both
   // (program/pass_pair.h), and the second nothing.
   std::vector<const PricedBlock*> blocks(std::int32_t rank_class,
                                          const Instruction& instruction) const {

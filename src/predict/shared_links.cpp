@@ -17,10 +17,10 @@
 namespace stepcast {
 namespace {
 
-// What a stage may lose to shared links without being asked, of the time of its passes: all traffic
-// whose passes are not stamped, together. It is far inside the interval of any forecast, and a
-// stamped pass takes some dozen times as long to replay. Nothing else stands in for what is left
-// out, and tests/predict/stamped_passes_test.cpp holds it.
+// A stage may lose this share of the time of its passes to shared links without being asked: to all
+// traffic whose passes are not stamped, together. It is far inside the interval of any forecast,
+// and a stamped pass takes some dozen times as long to replay. Nothing else stands in for what is
+// left out, and tests/predict/stamped_passes_test.cpp holds it.
 constexpr double kMostLeftOut = 0.001;
 
 // The share of a link's capacity that some traffic uses.
@@ -43,7 +43,7 @@ class UseSum {
   void add(LinkId link, double share) { at(link) += share; }
   void raise(LinkId link, double share) { at(link) = std::max(at(link), share); }
 
-  // What was summed since the last call.
+  // Returns what was summed since the last call.
   std::vector<LinkUse> take() {
     std::vector<LinkUse> out;
     out.reserve(used_.size());
@@ -85,12 +85,12 @@ struct Meeting {
   double share;
 };
 
-// What a pass costs, and what collectives of one group take, also beside its kernels.
+// A pass costs `all`, and collectives of one group take `in_group`, also beside its kernels.
 struct PassTime {
   Seconds all, in_group;
 };
 
-// What the collectives of a group inside the passes of a stage may lose to other traffic, at most.
+// The collectives of a group inside the passes of a stage may lose this to other traffic, at most.
 struct Loss {
   AxisGroup group;
   Seconds most, of;          // of the time of all passes
@@ -162,7 +162,7 @@ void StampFinder::add_collective(const Role& role, InstructionIndex i) {
   const RankId rank = grid_.rank({0, 0, 0, role.stage});
   const auto group = static_cast<std::size_t>(grid_.group_of(call.group, rank));
   own.time += groups->prices[group][message].price.time() * static_cast<double>(call.pieces);
-  // Those of one stream follow each other: the most of each link that one of them uses.
+  // Messages of one stream follow each other: the most of each link that one of them uses counts.
   if (!own.messages.insert(call.piece()).second) return;
   for (std::size_t g = 0; g < groups->members.size(); ++g) {
     if (groups->members[g].empty() || stage_of(groups->members[g].front()) != role.stage) continue;
@@ -176,7 +176,7 @@ void StampFinder::add_collective(const Role& role, InstructionIndex i) {
   own.use = most_.take();
 }
 
-// What is known of the messages over these pairs.
+// Returns what is known of the messages over these pairs.
 Beside& StampFinder::messages_over(const PairTraffic& pairs) {
   const auto [known, fresh] = of_pairs_.try_emplace(&pairs, beside_.size());
   if (!fresh) return beside_[known->second];
@@ -304,7 +304,7 @@ std::vector<PassTime> StampFinder::time_passes(const Role& role, AxisGroup group
   return out;
 }
 
-// What the group's collectives inside the stage's blocks move.
+// Lists the messages that the group's collectives inside the stage's blocks move.
 std::vector<Message> StampFinder::messages_of(const Role& role, AxisGroup group) const {
   std::set<Message> out;
   for_each_operation(program_, role, [&](const Operation& operation) {
@@ -474,7 +474,7 @@ std::vector<TransferWindow> transfer_windows(const Role& role) {
     if (what.is<HostWait>()) at(i).before = next_compute;
     InstructionIndex& following = next[static_cast<std::size_t>(what.stream)];
     if (following < count) at(i).before = std::min(at(i).before, first_of(following));
-    // Those that it waits for have ended before what it lets go on.
+    // Instructions that it waits for have ended before what it lets go on.
     for (const InstructionIndex wait : what.waits) {
       at(wait).before = std::min(at(wait).before, first_of(i));
     }

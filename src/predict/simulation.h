@@ -72,7 +72,7 @@ TimeSpan span_of(const SimulationInput& input, const sim::Replay& replay,
 
 // Replays `steps` steps. An unsound program gives an error that names the instructions of a cycle.
 //
-// Where all hosts wait for a collective (the norm of the gradients) that ends everywhere at one
+// If all hosts wait for a collective (the norm of the gradients) that ends everywhere at one
 // instant with nothing else in flight, each step is the one before, shifted. Then two steps come
 // back whatever `steps` says, the first of them from that barrier on, and they are periodic.
 Result<Simulation> simulate(const SimulationInput& input, std::int32_t steps);

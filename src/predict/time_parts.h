@@ -13,7 +13,7 @@
 
 namespace stepcast {
 
-// Where the step time of one rank goes; adds up to it.
+// Splits the step time of one rank into parts, which add up to it.
 struct TimeParts {
   Seconds compute, recompute, optimizer;
   Seconds exposed_tp, exposed_cp, exposed_ep, exposed_pp, exposed_dp, exposed_offload;
@@ -21,7 +21,7 @@ struct TimeParts {
   Seconds total() const;
 };
 
-// What a stretch of time is spent on. Ideal time and imbalance are steps of the waterfall alone.
+// A stretch of time is spent on one of these. Ideal time and imbalance are in the waterfall alone.
 enum class TimeKind : std::uint8_t {
   kIdeal,
   kCompute,
@@ -66,7 +66,7 @@ inline Seconds TimeParts::total() const {
   return sum;
 }
 
-// Where waiting for traffic is counted.
+// Waiting for this traffic is counted here.
 constexpr Seconds TimeParts::*exposed_by(TrafficKind kind) {
   for (const TimePartRow& row : kTimeParts) {
     if (row.traffic == kind) return row.time;
@@ -74,7 +74,7 @@ constexpr Seconds TimeParts::*exposed_by(TrafficKind kind) {
   return nullptr;
 }
 
-// As many rows as fields, each field in one of them, and a part for each kind of traffic.
+// Whether there are as many rows as fields, each field in one row, and a part for each traffic.
 constexpr bool is_whole(decltype(kTimeParts) rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {

@@ -38,7 +38,7 @@ ChunkTimes memory_of(const Program& program, const Chunk& chunk) {
   return {0, 0, 0, kept, static_cast<double>(saved), static_cast<double>(waiting)};
 }
 
-// What a pass takes in passing, beyond the activations that it leaves.
+// A pass takes this in passing, beyond the activations that it leaves.
 ByteCount most_in_passing(const Program& program, const Role& role) {
   ByteCount out = 0;
   for_each_block(program, role, [&](const Block& block) {
@@ -50,7 +50,7 @@ ByteCount most_in_passing(const Program& program, const Role& role) {
   return out;
 }
 
-// What each stage's device has for activations, beside the states of its parameters.
+// Each stage's device has this room for activations, beside the states of its parameters.
 std::vector<double> room_of(const Scenario& scenario, const Program& program) {
   const ByteCount device = scenario.cluster.spec.accelerator.memory - framework_bytes(scenario);
   const ByteCount usable = 2 * device - reserved_bytes(scenario, device);

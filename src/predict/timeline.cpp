@@ -102,8 +102,8 @@ void TimelineReader::wait_for_transfer(const Instruction& awaited, const sim::In
   count_call(call->group, call->piece(), sim::seconds(now_ - from));
 }
 
-// What a gap before task `k` of a pass was spent on: its tasks beside the computing stream that it
-// waited for, the earliest to end first.
+// Spends a gap before task `k` of a pass on its tasks beside the computing stream that it waited
+// for, the earliest to end first.
 void TimelineReader::wait_for_part(const PassTasks& pass, const std::vector<PartTasks>& parts,
                                    std::size_t k, Time until) {
   const auto end_of = [&](std::int32_t part) {
@@ -134,8 +134,7 @@ void TimelineReader::wait_for_part(const PassTasks& pass, const std::vector<Part
   }
 }
 
-// What a gap before `what` was spent on: the operations that it waited for, the earliest to end
-// first.
+// Spends a gap before `what` on the operations that it waited for, the earliest to end first.
 void TimelineReader::wait_for(const Instruction& what, Time until) {
   if (in_.alone) return;  // nobody is waited for: what is left is the host's
   Waits waits = what.waits;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the step of one rank class goes. Each instant of the last replayed step counts for the
-// first that applies: compute, optimizer, exposed communication, bubble, other
+// Splits the step of one rank class by what it is spent on. Each instant of the last replayed step
+// counts for the first that applies: compute, optimizer, exposed communication, bubble, other
 // (docs/terminology.md).
 #pragma once
 

@@ -15,7 +15,7 @@ namespace {
 // A message below this size is latency alone; the time that it loads a link does not matter.
 constexpr ByteCount kSmallMessage = 4096;
 
-// What the program sends through the groups of one kind.
+// The program sends these through the groups of one kind.
 struct Messages {
   std::set<Message> issued;     // by instructions, or as tasks of passes
   std::set<Message> in_passes;  // inside passes
@@ -159,7 +159,7 @@ PairTraffic place_copies(const std::vector<RankId>& ranks, std::int32_t stage,
   return out;
 }
 
-// What stamped passes send as tasks.
+// Adds the messages that stamped passes send as tasks.
 void add_stamped(const Program& program, const Stamps& stamps,
                  std::map<AxisGroup, Messages>& messages) {
   for (std::size_t stage = 0; stage < stamps.size(); ++stage) {
@@ -258,8 +258,8 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
     }
     for (const auto& [peer, bytes] : sent) pairs[{role.stage, peer}] = bytes;
   }
-  // What is sent inside passes is placed and priced too: ranks of groups that pay differently for
-  // it are not alike.
+  // Messages inside passes are placed and priced too: ranks of groups that pay differently for them
+  // are not alike.
   for (const auto& [group, message] : messages_in_blocks(program)) {
     if (grid.group_size(group) > 1) messages[group].in_passes.insert(message);
   }

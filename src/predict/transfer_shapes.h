@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine needs to know about every collective and every transfer between stages: times,
+// The engine needs to know this about every collective and every transfer between stages: times,
 // links, members. It is computed once per rank class and distinct message, not once per task.
 #pragma once
 
@@ -55,7 +55,7 @@ class TransferShapes {
   std::int32_t meetings() const { return static_cast<std::int32_t>(members_.size()); }
 
  private:
-  // What tells the shapes of a rank class apart.
+  // Keys tell the shapes of a rank class apart.
   struct CollectiveKey {
     AxisGroup group;
     Message message;  // of all pieces

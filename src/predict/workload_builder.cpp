@@ -250,7 +250,7 @@ void WorkloadBuilder::add_waits(std::int32_t c, std::int32_t i, const Instructio
     workload_.depend(tasks(c, wait).device, task, member);
     waits = true;
   }
-  // What opens a step on a side stream follows the update of the step before.
+  // A gather that opens a step on a side stream follows the update of the step before.
   if (waits || !what.is<CollectiveCall>() || what.stream != Stream::kGather) return;
   const sim::TaskId before = end_of_step_before(c);
   if (before.valid()) workload_.depend(before, task, member);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The closed forms against the process drawn_hazards event by event.
+// Holds the closed forms against the process drawn event by event.
 #include "economics/run_simulation.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each character of a text is to those who show it.
+// Tells what each character of a text is to those who show it.
 #pragma once
 
 #include <string>
