@@ -58,7 +58,7 @@ class CollectiveCosts {
                   const ClusterSpec* tuned_for = nullptr);
   ~CollectiveCosts();
 
-  // What is wrong with the curves; they are then left out.
+  // Tells what is wrong with the curves; those are then left out.
   const Errors& errors() const;
 
   // `members` in ring order (group order). One member costs nothing.

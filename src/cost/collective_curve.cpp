@@ -18,7 +18,7 @@
 namespace stepcast {
 namespace {
 
-// Those that NCCL runs on.
+// NCCL runs on these.
 std::vector<GpuArchitecture> measured_architectures() {
   std::vector<GpuArchitecture> out = all_architectures();
   std::erase_if(

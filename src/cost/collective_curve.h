@@ -50,7 +50,7 @@ class CollectiveCurve {
   Algorithm asymptotic() const { return asymptotic_; }
   double efficiency() const { return efficiency_; }  // of the graph's bandwidth, endless messages
 
-  // What the measurement adds to the nominal price, in each step of `algorithm`: by its samples of
+  // The measurement adds this to the nominal price, in each step of `algorithm`: by its samples of
   // that algorithm, whose steps are alike, or by all where it has none.
   Seconds addition(Algorithm algorithm, Bytes step) const;
   bool holds(Bytes size) const;  // inside the measured range of messages
@@ -78,7 +78,7 @@ class CollectiveCurves {
   explicit CollectiveCurves(std::vector<CollectiveCurve> curves) : curves_(std::move(curves)) {}
   static Result<CollectiveCurves> load(const std::string& file);
 
-  // Where two curves are equally near, that which was there first is taken.
+  // If two curves are equally near, the one that was there first is taken.
   void add(const std::vector<CollectiveCurve>& curves);
 
   CurvePrice price(const ClusterSpec& cluster, const CollectiveModel& model, CollectiveKind kind,
@@ -101,7 +101,7 @@ class CollectiveCurves {
 MeasuredGroup read_measured_group(ObjectReader& reader);
 // [bytes, time]; `unit` is that of the times.
 std::vector<CollectiveSample> read_collective_samples(const JsonValue& rows, Seconds unit);
-// Those keys of `measured`; `read_measured_group` gives back an equal one.
+// Writes the keys of `measured`, from which read_measured_group() makes an equal one.
 nlohmann::ordered_json to_json(const MeasuredGroup& measured);
 
 }  // namespace stepcast

@@ -27,7 +27,7 @@ constexpr BytesPerSecond kSendChannelTma{21.15e9};
 
 constexpr std::int64_t kPairwiseChannels = 32;
 
-// What a hop inside a machine takes where NCCL's tables and the measured curves were made: one hop
+// A hop inside a machine took this where NCCL's tables and the measured curves were made: one hop
 // of LL. Between machines it is usual_latency().
 Seconds usual_scale_up_latency(ScaleUp scale_up) {
   return scale_up == ScaleUp::kPcie ? 1.0_us : 0.6_us;

@@ -36,8 +36,8 @@ class CollectiveModel {
   // The algorithm for endless messages, and the payload per second that the graph allows.
   NcclEstimate asymptote(CollectiveKind kind) const;
 
-  // What a GPU hands on at once, by which curves of different groups are compared: the bytes of one
-  // ring step per channel, all that leaves it in an all-to-all, else the message per channel.
+  // A GPU hands on so much at once, by which curves of different groups are compared: the bytes of
+  // one ring step per channel, all that leaves it in an all-to-all, else the message per channel.
   Bytes step(CollectiveKind kind, Algorithm asymptotic, Bytes size) const;
 
   const NcclGraph& graph() const { return graph_; }

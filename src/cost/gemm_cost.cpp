@@ -62,7 +62,7 @@ double split_traffic(const Gemm& gemm, double split) {
          static_cast<double>(gemm.n);
 }
 
-// What the power limit makes of products that take `seconds` at full clocks.
+// The power limit slows products that take `seconds` at full clocks by this factor.
 double throttling(const GemmFit& fit, double seconds, Pace pace) {
   if (pace == Pace::kBackToBack && fit.back_to_back > 0) return fit.back_to_back;
   return 1 + (fit.sustained_factor - 1) * seconds / (seconds + fit.sustained_s);

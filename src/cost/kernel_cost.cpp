@@ -36,7 +36,7 @@ SampleSurface::Point point_of(std::int64_t batch, std::int64_t heads, std::int64
           causal ? 4.0 : 0.0,     0.0};
 }
 
-// What a price bent by samples rests on: `hit` for a sample itself, lower beside and outside them.
+// A price bent by samples rests on `hit` at a sample itself, on less beside and outside them.
 Provenance provenance_of(const SampleSurface::Correction& correction, Provenance hit) {
   if (correction.distance == 0) return hit;
   const bool own = hit == Provenance::kMeasured;

@@ -207,8 +207,8 @@ void add_pairwise(Loads& loads, const std::vector<DomainMembers>& domains, doubl
   }
 }
 
-// As CollectiveModel::exchange_once: one copy of a token to each domain that it visits, and inside
-// one to each rank that it visits but where it arrives.
+// Loads links as CollectiveModel::exchange_once moves tokens: one copy of a token to each domain
+// that it visits, and inside one to each rank that it visits but where it arrives.
 void add_exchange_once(Loads& loads, const std::vector<DomainMembers>& domains, double ranks,
                        double copies) {
   const double count = static_cast<double>(domains.size());

@@ -21,12 +21,12 @@ struct LinkLoad {
 // Bytes that cross each link per byte of payload (of `Collective::bytes`), ordered by link.
 std::vector<LinkLoad> routed_bytes(const Cluster& cluster, Algorithm algorithm, CollectiveKind kind,
                                    std::span<const DeviceId> members);
-// The same of an all-to-all that sends a token once to each place (Collective::copies).
+// An all-to-all may send a token once to each place (Collective::copies); these are its bytes.
 std::vector<LinkLoad> routed_bytes_once(const Cluster& cluster, std::int64_t copies,
                                         std::span<const DeviceId> members);
 std::vector<LinkLoad> routed_bytes_of_send(const Cluster& cluster, DeviceId from, DeviceId to);
 
-// What a collective reaches with endless messages: payload per second, and the part of what NCCL
+// A collective reaches this with endless messages: payload per second, and the part of what NCCL
 // rates it at that was measured.
 struct Reached {
   BytesPerSecond rate;

@@ -88,8 +88,8 @@ LinkLoad busiest_of(const Topology& topology, const std::vector<LinkLoad>& loads
   });
 }
 
-// What up to `count` groups that lie like the members, side by side, load the link with together;
-// the members' own group among them.
+// Up to `count` groups that lie like the members, side by side, load the link with this together;
+// the members' own group is among them.
 double load_of_alike(const Cluster& cluster, CollectiveKind kind, std::span<const DeviceId> members,
                      std::int64_t count, LinkId link) {
   const std::int64_t gpus = cluster.gpus();

@@ -49,14 +49,14 @@ struct Fit {
   double speed = 0;
 };
 
-// What channels may take, GB/s: of each of `paths` alike, and of all together.
+// Channels may take this much, GB/s: of each of `paths` alike, and of all together.
 struct Room {
   double path = 0;
   double paths = 1;
   double all = std::numeric_limits<double>::infinity();
 };
 
-// As many as go in; figures such as 24 of 24 GB/s are not exact.
+// Counts how often `part` goes into `whole`; figures such as 24 of 24 GB/s are not exact.
 double times_in(double part, double whole) { return std::floor(whole / part * (1 + 1e-9)); }
 
 // Finds the most bandwidth with equal channels. Once it has a solution, the search tries lower

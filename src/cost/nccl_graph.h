@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL's graph search finds for a communicator: channels and their bandwidth
+// Does what NCCL's graph search does for a communicator: finds channels and their bandwidth
 // (NVIDIA/nccl v2.28.9-1, src/graph/search.cc, topo.h, connect.cc; docs/collectives.md,
 // "Channels").
 #pragma once
@@ -19,8 +19,8 @@ BytesPerSecond nccl_scale_up_bandwidth(const ClusterSpec& cluster);
 // The part of a link that NCCL counts on, for the same reason.
 double nccl_wire_part(const ClusterSpec& cluster, LinkKind kind);
 
-// The same as nccl_scale_up_bandwidth() for the way to the `members` GPUs of a domain that form a
-// group: a mesh gives it only the links between its members.
+// It assumes this for the way to the `members` GPUs of a domain that form a group: a mesh gives it
+// only the links between its members.
 BytesPerSecond nccl_group_bandwidth(const ClusterSpec& cluster, std::int64_t members);
 
 // Channels of one send or receive between GPUs of a communicator of `ranks` ranks in `domains`

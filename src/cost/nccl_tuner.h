@@ -30,7 +30,7 @@ struct NcclChannels {
   BytesPerSecond total() const { return static_cast<double>(count) * intra; }
 };
 
-// What the tuner knows of a communicator. A "node" of NCCL is an NVLink domain here.
+// The tuner knows this of a communicator. A "node" of NCCL is an NVLink domain here.
 struct NcclGraph {
   NcclGeneration generation = NcclGeneration::kAmpere;
   CpuVendor cpu = CpuVendor::kIntel;

@@ -75,8 +75,8 @@ void read_host(ObjectReader& host, HostFit& out) {
   out.micro_batch_s = host.seconds("micro_batch").value_or(Seconds(out.micro_batch_s)).value();
 }
 
-// What the host of a measured machine spends, under the frameworks that it names or under any. Keys
-// that are left out cost nothing: a program that calls its kernels itself launches none.
+// Reads what the host of a measured machine spends, under the frameworks that it names or under
+// any. Keys that are left out cost nothing: a program that calls its kernels itself launches none.
 void read_own_host(const JsonValue& value, Profile& profile) {
   ObjectReader reader(value);
   HostFit host = kNoHost;

@@ -133,7 +133,7 @@ struct MemoryFit {
   KindFactors step_factor = kEqualKinds;      // of work in steps, instead of both
 };
 
-// What the host spends per kernel and per pass, by framework.
+// The host spends this per kernel and per pass, by framework.
 struct HostFit {
   double launch_s = 6e-6;          // per lowered operation: Python, autograd and its kernels
   double collective_s = 20e-6;     // per collective or point-to-point call

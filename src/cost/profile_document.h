@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one document says of a profile, without the host costs beside it.
+// Reads what one document says of a profile, without the host costs beside it.
 #pragma once
 
 #include "core/json.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a price comes from, and how sure it is.
+// Names the sources that a price may come from, and how sure each is.
 #pragma once
 
 #include <cstdint>

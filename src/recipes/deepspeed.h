@@ -11,7 +11,7 @@
 
 namespace stepcast {
 
-// What the file has no key for stands under its key "stepcast", which DeepSpeed does not read.
+// Writes what the file has no key for under its key "stepcast", which DeepSpeed does not read.
 std::string write_deepspeed(const Scenario& scenario, const std::vector<Setting>& remarks);
 ImportedScenario read_deepspeed(const ImportInput& input);
 Errors check_deepspeed(const Scenario& scenario);

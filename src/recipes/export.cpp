@@ -20,8 +20,8 @@ struct Context {
   const DataFolders& folders;
 };
 
-// Where the settings leave the model to the training program, adapters are its business. Elsewhere
-// the settings would have to name them.
+// If the settings leave the model to the training program, adapters are its business. Other
+// settings would have to name them, and these cannot.
 Error no_adapters(const Scenario& scenario, const char* target) {
   return {ErrorCode::kIllegal,
           fmt::format("{} has no setting in {}", name_of(scenario.training.mode), target), "",

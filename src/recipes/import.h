@@ -20,7 +20,7 @@ bool is_script(const std::string& format);  // of the shell, which has variables
 
 ImportedScenario import_text(const std::string& format, const ImportInput& input);
 
-// What the format's own program would refuse of a scenario that is legal in itself.
+// Lists what the format's own program would refuse of a scenario that is legal in itself.
 Errors check_rules(const std::string& format, const Scenario& scenario);
 
 // A Kubernetes manifest's file with the settings, else the text itself.

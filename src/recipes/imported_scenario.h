@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reader of a foreign file found: scenario keys with their origin, the settings that do not
+// A reader of a foreign file found this: scenario keys with their origin, the settings that do not
 // change a forecast, and those that may change it but have no key.
 #pragma once
 

@@ -18,10 +18,10 @@ struct LaunchFormat {
   const char* program;    // "Megatron-LM", in messages
   const char* framework;  // whose scenarios it launches
 
-  // What a text has that is of this format and no other's before it; null: any text.
+  // Whether a text is of this format, when no format before it has claimed it; null: any text.
   bool (*recognises)(const std::string& text) = nullptr;
   ImportedScenario (*read)(const ImportInput& input);
-  // What the program itself would refuse of a scenario that is legal.
+  // Lists what the program itself would refuse of a scenario that is legal.
   Errors (*check)(const Scenario& scenario);
 
   // Either a file of settings, which a script names, or a script that holds them.

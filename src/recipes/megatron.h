@@ -19,7 +19,7 @@ LaunchProgram megatron_program(const Scenario& scenario);
 // A shell script with the flags (arrays, variables, continuations), or the flags alone.
 ImportedScenario read_megatron(const ImportInput& input);
 
-// What Megatron's own checks would refuse.
+// Lists what Megatron's own checks would refuse.
 Errors check_megatron(const Scenario& scenario);
 
 // A flag whose value is a key's: the same in both directions.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where every rank runs and which part of the model it holds, as a table.
+// Shows as a table where every rank runs and which part of the model it holds.
 #pragma once
 
 #include <string>

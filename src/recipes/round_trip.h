@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launch file cannot say. The file is written, read back as any other, and set beside the
-// scenario: every key that comes back otherwise is a remark, so that none is dropped silently.
+// Finds what a launch file cannot say. The file is written, read back as any other, and set beside
+// the scenario: every key that comes back otherwise is a remark, so that none is dropped silently.
 #pragma once
 
 #include <functional>

@@ -335,7 +335,7 @@ void Reader::put(Fields& fields, const std::vector<std::string>& values, bool qu
   }
 }
 
-// What lies before `close`; pairs of open and close inside belong to it.
+// Reads up to `close`; pairs of open and close inside belong to it.
 std::string Reader::read_until(std::string_view open, std::string_view close) {
   const std::size_t begin = at_;
   for (int inside = 0; at_ < text_.size();) {

@@ -26,7 +26,7 @@ struct PredictedValues {
   double bubble_fraction = 0;
 };
 
-// What ran is not what its scenario says could run.
+// A case contradicts itself when it ran but its scenario says that it could not.
 enum class Contradiction { kIllegal, kDoesNotFit };
 const char* name_of(Contradiction contradiction);  // "does not fit"
 
@@ -65,7 +65,7 @@ std::string publisher_of(const std::string& source);
 // The errors of the cases that no profile was fitted on, for intervals of other forecasts.
 MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases);
 
-// What is known of a case before it is predicted.
+// Fills in what is known of a case before it is predicted.
 CaseResult describe(const Suite& suite, const SuiteCase& test_case);
 
 // FLOPs of one step over all GPUs as the source counts them.

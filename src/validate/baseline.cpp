@@ -102,8 +102,8 @@ void compare_figure(const char* what, std::optional<double> before, std::optiona
   out.cost = std::max(out.cost, std::abs(error) - std::abs(old_error));
 }
 
-// What got worse comes first, by what it costs, where the summary got worse with it: otherwise it
-// is a change that others made up for.
+// Puts first what got worse, by what it costs, if the summary got worse with it: otherwise it is a
+// change that others made up for.
 void add_changed(std::vector<ChangedCase> changed, BaselineComparison& out) {
   std::stable_sort(changed.begin(), changed.end(),
                    [](const ChangedCase& a, const ChangedCase& b) { return a.cost > b.cost; });

@@ -16,7 +16,7 @@
 namespace stepcast {
 
 struct BaselineComparison {
-  // What got worse or is gone. Where a figure of the summary did, the cases that made it come
+  // Figures that got worse or are gone. If one of the summary did, the cases that made it come
   // first, by how much their error grew.
   std::vector<Finding> regressions;
   std::vector<Finding> changes;  // better figures, changed forecasts, new cases

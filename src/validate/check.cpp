@@ -23,7 +23,7 @@ bool is_fitted(const Profile& profile, const CaseResult& result) {
   });
 }
 
-// What was measured of kernels on the machine whose steps are to be forecast proves nothing twice.
+// Kernels measured on the machine whose steps are to be forecast prove nothing a second time.
 bool shares_a_source(const Profile& profile, const CaseResult& result) {
   return !result.source.empty() &&
          std::ranges::any_of(profile.fitted_on, [&](const std::string& text) {

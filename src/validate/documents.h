@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one document says of recorded runs, and of one rank of a run.
+// Reads what one document says of recorded runs, and of one rank of a run.
 #pragma once
 
 #include "core/json.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a forecast says of device memory when this project's executor runs it on GPUs: tensors come
-// from one pool of CUDA's, without a caching allocator's gaps, and libraries have their workspace.
+// Forecasts device memory when this project's executor runs it on GPUs: tensors come from one pool
+// of CUDA's, without a caching allocator's gaps, and libraries have their workspace.
 #pragma once
 
 #include "predict/prediction.h"

@@ -82,7 +82,7 @@ double last_compute_end(const Role& role, const MeasuredStep& step) {
   return end;
 }
 
-// As TimelineReader of predict/timeline.cpp, case by case.
+// Reads spans as TimelineReader of predict/timeline.cpp reads a forecast, case by case.
 class SpanReader {
  public:
   // `in_flight` is empty for a rank alone.
@@ -112,8 +112,7 @@ class SpanReader {
     now_ = until;
   }
 
-  // What a gap before `what` was spent on: the operations that it waited for, the earliest to end
-  // first.
+  // Spends a gap before `what` on the operations that it waited for, the earliest to end first.
   void wait_for(const Instruction& what, double until) {
     if (!in_flight_) return;
     Waits waits = what.waits;

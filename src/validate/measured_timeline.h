@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the steps of a real run went, rank by rank: the definitions of predict/timeline.h on the
-// spans that the ranks measured.
+// Splits the steps of a real run by what they were spent on, rank by rank: the definitions of
+// predict/timeline.h on the spans that the ranks measured.
 //
 // One thing the spans of a rank alone do not say: when a transfer that it waits for was in flight.
 // A receive stands posted long before its sender comes to the send; the clock is the machine's, so

@@ -12,7 +12,7 @@
 
 namespace stepcast {
 
-// What the rank would have exchanged in a step.
+// The rank would have exchanged this in a step.
 struct LeftOut {
   std::string what;  // "collectives among tp ranks", "messages between stages"
   std::int64_t calls = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one rank of a real run wrote down (docs/formats/validation.md, "Rank files").
+// One rank of a real run wrote this down (docs/formats/validation.md, "Rank files").
 #pragma once
 
 #include <optional>

@@ -15,7 +15,7 @@
 
 namespace stepcast {
 
-// What a run depends on beside its scenario.
+// A run depends on these facts beside its scenario.
 struct RunFacts {
   std::string backend;  // "cpu", "cuda"
   std::optional<RankId> alone;
