@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a calibration of a machine's processor has measured, as calibrate/cpu_profile.h turns it
-// into a profile.
+// Holds what a calibration of a machine's processor has measured, as calibrate/cpu_profile.h turns
+// it into a profile.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a calibration has measured on a GPU, as the input of its profile
+// Turns what a calibration has measured on a GPU into the input of its profile
 // (calibrate/import/imported_profile.h).
 #pragma once
 

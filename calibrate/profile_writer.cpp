@@ -149,7 +149,7 @@ ordered_json curves_of(const ShippedProfile& shipped) {
   return curves;
 }
 
-// What was measured with the rest: the same for all frameworks that have it.
+// Writes the host that was measured with the rest: it is one for all frameworks that have it.
 void add_host(ordered_json& root, const Profile& profile) {
   ordered_json frameworks = ordered_json::array();
   for (const Framework framework : all_frameworks()) {

@@ -101,7 +101,7 @@ const std::vector<FreeParameter<EngineCalls>>& free_in_calls() {
   return parameters;
 }
 
-// What an engine's call takes beside the kernel.
+// An engine's call takes this beside the kernel.
 double beside_kernel(const EngineCalls& calls, const Accelerator& accelerator,
                      const AttentionSample& sample) {
   const double elements =

@@ -37,7 +37,7 @@ struct FittedCollectives {
   std::string text;  // of the profile: the same bytes for the same tables
 };
 
-// Where two tables are of one group, that which stands first prices it.
+// If two tables are of one group, the one that stands first prices it.
 Result<FittedCollectives> fit_collective_curves(const std::vector<JsonDocument*>& published);
 
 // The files of `folder` that hold such tables, in the order of their names.

@@ -15,7 +15,7 @@
 namespace stepcast {
 namespace {
 
-// What a profile may hold (cost/profile_curves.cpp).
+// A profile may hold factors within these (cost/profile_curves.cpp).
 constexpr double kLeast = 1e-5, kMostShare = 10, kMostFactor = 100;
 
 constexpr std::array<MemoryBoundKind, 6> kStreaming = {

@@ -8,9 +8,9 @@
 
 namespace stepcast {
 
-// What a fit without it says of each point: `errors_of(others, left_out)` for each part of the
-// points. Few points are left out one by one; more go in 64 parts, because a fit for each of many
-// would take a time that grows with their square, and tell no more.
+// Returns the error of each point under a fit without it: `errors_of(others, left_out)` for each
+// part of the points. Few points are left out one by one; more go in 64 parts, because a fit for
+// each of many would take a time that grows with their square, and tell no more.
 template <class Point, class ErrorsOf>
 std::vector<double> left_out_errors(const std::vector<Point>& points, const ErrorsOf& errors_of) {
   constexpr std::size_t kMostParts = 64;

@@ -15,7 +15,7 @@ namespace {
 
 using Columns = std::vector<std::string>;
 
-// What `read` makes of each row under `key`, if there are any.
+// Returns what `read` makes of each row under `key`, if there are any.
 template <class Read>
 auto read_rows(ObjectReader& reader, const char* key, bool required, const Columns& columns,
                const Read& read) {

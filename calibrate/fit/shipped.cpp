@@ -39,7 +39,7 @@ struct FittedGemm {
   FittedSurface curve;
 };
 
-// What the products of a step add to a form.
+// The products of a step add this to a form.
 struct FittedStep {
   const GemmTable* table = nullptr;
   GemmFit fit;
@@ -238,8 +238,8 @@ void Shipping::set_in_step(const std::string& device, GemmFit& fit) const {
   }
 }
 
-// The same for attention, which is not at the power limit where products are: at 300 W the
-// A100-PCIe runs its forward pass as fast as the A100-SXM at 400 W.
+// Scales attention, which is not at the power limit where products are: at 300 W the A100-PCIe runs
+// its forward pass as fast as the A100-SXM at 400 W.
 double Shipping::attention_scale(const std::string& to, const std::string& from) const {
   const DeviceRules* rules = rules_of(to);
   return rules != nullptr && rules->power_limited ? scale(to, from, DataType::kBf16) : 1;

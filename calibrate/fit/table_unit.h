@@ -11,9 +11,9 @@ namespace stepcast {
 
 enum class TableUnit { kFraction, kTflops, kMicroseconds, kMilliseconds, kSeconds };
 
-// As files declare it: "fraction of dense peak", "TFLOP/s", "us", "ms", "s"; in the enum's order.
+// Files declare it so: "fraction of dense peak", "TFLOP/s", "us", "ms", "s"; in the enum's order.
 const std::vector<std::string>& table_unit_names();
-// As a column's name says it: "efficiency", "tflops", "time_us", "time_ms", "time_s".
+// A column's name says it so: "efficiency", "tflops", "time_us", "time_ms", "time_s".
 std::optional<TableUnit> unit_of_column(std::string_view column);
 
 // FLOP/s of a kernel of `flops` FLOPs for which a table states `measured`; fractions are of `peak`.

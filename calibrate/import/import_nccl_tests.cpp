@@ -140,7 +140,7 @@ class NcclTestsReader {
     read_command(line, words);
   }
 
-  // What a command says of a run that prints no devices: GPUs per process, and the test.
+  // Reads what a command says of a run that prints no devices: GPUs per process, and the test.
   void read_command(std::string_view line, const Words& words) {
     const auto says = [&](std::string_view word) {
       return line.find(word) != std::string_view::npos;
@@ -327,7 +327,7 @@ class NcclTestsReader {
   std::int64_t tables_ = 0, kept_ = 0;
   Errors errors_;
 
-  // What is known of the run whose lines are being read.
+  // The run whose lines are being read is known by these.
   std::set<std::string, std::less<>> hosts_;
   std::int64_t ranks_listed_ = 0;
   std::int64_t gpus_per_thread_ = 1;

@@ -132,7 +132,7 @@ void TableReader::add_attention(const TableRow& row, const std::string& kernel,
 
 // Kernels of a training step: the work of a causal mask is counted as that of full attention.
 void TableReader::read_attention(const Table& table, bool backward) {
-  // What Transformer Engine takes.
+  // Transformer Engine takes this one.
   const char* kernel = device_.architecture == GpuArchitecture::kAmpere ? "fa2" : "cudnn";
   std::int64_t unequal = 0;
   for (const JsonValue& value : table.rows) {

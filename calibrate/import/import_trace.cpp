@@ -250,7 +250,7 @@ class TraceReader {
     const bool input = shape.m == forward.m && shape.n == forward.k && shape.k == forward.n;
     const bool weight = shape.k == forward.m && ((shape.m == forward.n && shape.n == forward.k) ||
                                                  (shape.m == forward.k && shape.n == forward.n));
-    // Where all is square, autograd takes the input's gradient first.
+    // If all is square, autograd takes the input's gradient first.
     if (input && (!weight || inputs_done_.insert(node).second)) return GemmRole::kInputGradient;
     if (!weight) return std::nullopt;
     shape.m = forward.n;
@@ -346,7 +346,7 @@ class TraceReader {
       leave_out("kernels of NCCL without group, size or kind (PyTorch 2.2 and later records them)");
       return;
     }
-    // As nccl-tests count: the larger of both sides.
+    // Elements count as nccl-tests count them: the larger of both sides.
     const std::int64_t largest = std::max(kernel.elements_in, kernel.elements_out);
     if (largest < 1) {
       leave_out("kernels of NCCL that move nothing");

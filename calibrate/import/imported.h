@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What others measured on a device, read from their files: the input of a profile
+// Holds what others measured on a device, read from their files: the input of a profile
 // (calibrate/import/imported_profile.h).
 #pragma once
 
@@ -29,7 +29,7 @@ struct ImportedCollective {
   std::vector<CollectiveSample> samples;
 };
 
-// What is measured in place rather than read: the framework whose kernels they are, and its host.
+// Holds what is measured in place rather than read: the framework that owns the kernels, its host.
 struct OwnRun {
   Framework framework = own_executor();
   HostFit host;
@@ -63,7 +63,7 @@ struct Imported {
 // with an error; all errors of all files are listed.
 Result<Imported> import_files(const std::vector<std::string>& files, const ClusterSpec& cluster);
 
-// What the test of nccl-tests measures; none where no program has that operation.
+// Names what the test of nccl-tests measures; none if no program has that operation.
 std::optional<CollectiveKind> kind_of_nccl_test(std::string_view test);
 
 // The readers of one text each; `file` is for errors.

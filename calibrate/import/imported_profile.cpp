@@ -137,7 +137,7 @@ class ImportedProfiler {
   Profile& profile() { return out_.profile; }
   double& sigma(Curve curve) { return profile().sigma[static_cast<std::size_t>(curve)]; }
 
-  // What the pace of a step makes of a measured time; 1 where nothing was measured of it.
+  // The pace of a step multiplies a measured time by this; 1 if nothing was measured of it.
   double sustained(Curve curve) const {
     if (!in_.own_run) return 1;
     const auto found = in_.own_run->sustained.find(curve);
@@ -169,7 +169,7 @@ class ImportedProfiler {
   }
   void note_fit(const std::string& operation, const FitError& form, const FitError& held_out,
                 Provenance provenance = Provenance::kInterpolated) {
-    // What was measured here is kept with its error; of a file the unit may be wrong.
+    // Rows that were measured here are kept with their error; a file's unit may be wrong.
     if (!in_.own_run && form.median > kWorstFit) {
       errors_.push_back(
           {ErrorCode::kBadValue,
@@ -198,7 +198,7 @@ class ImportedProfiler {
     return out;
   }
 
-  // What products alone do not show, how much longer they take in a step, stays the base's.
+  // Products alone do not show how much longer they take in a step; that stays the base's.
   GemmCurve curve_of(const GemmTable& table, const GemmFit& base, const std::string& operation) {
     GemmFit start = base;
     start.back_to_back = 0;  // each product ran alone
@@ -295,7 +295,7 @@ class ImportedProfiler {
       return std::ranges::any_of(all_frameworks(),
                                  [&](Framework framework) { return used[framework] == name; });
     };
-    // Where the profile names none for a framework, a scenario may ask for any.
+    // If the profile names none for a framework, a scenario may ask for any.
     const bool in_use = names(kernel) || names("");
     if (in_use && points.size() > 1) sigma(Curve::kAttention) = log_error_of(curve.held_out);
     profile().attention = variants.front().fit;
@@ -338,7 +338,7 @@ class ImportedProfiler {
     stated.group.ranks = measured.ranks;
     stated.group.domains =
         (measured.nodes + cluster_.nvlink_domain_nodes - 1) / cluster_.nvlink_domain_nodes;
-    // As the profile's reader will see it.
+    // The group is read back, because the profile's reader will see it so.
     const auto document = JsonDocument::from(nlohmann::json(to_json(stated)), "--cluster");
     ObjectReader reader(document->root());
     CollectiveTable table;

@@ -73,7 +73,7 @@ double least_of_gpu(CollectiveKind kind, double ranks, bool in_switch) {
   }
 }
 
-// The same of all GPUs of a domain over its NICs.
+// Bytes that all GPUs of a domain have to send or receive over its NICs at the least.
 double least_of_domain(CollectiveKind kind, double ranks, double domains) {
   switch (kind) {
     case CollectiveKind::kAllReduce:

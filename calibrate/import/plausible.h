@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no device can have done: an import whose unit or shape is wrong ends here instead of in a
-// profile. Each returns why not, and nothing for what is possible.
+// Refuses what no device can have done: an import whose unit or shape is wrong ends here instead of
+// in a profile. Each returns why not, and nothing for what is possible.
 #pragma once
 
 #include <optional>

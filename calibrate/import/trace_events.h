@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trace of PyTorch's profiler (Kineto, Chrome's format) says of operators, launches and
-// kernels. Only these events of a large trace are kept.
+// Reads what a trace of PyTorch's profiler (Kineto, Chrome's format) says of operators, launches
+// and kernels. Only these events of a large trace are kept.
 #pragma once
 
 #include <cstdint>

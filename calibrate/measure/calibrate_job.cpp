@@ -85,8 +85,8 @@ class CalibrateJob {
     const RankGrid grid(scenario.layout);
     ExecutorOptions options;
     options.seed = rank_.job.seed;
-    // Where ranks share cores, a rank that waits for a transfer finds its caches full of others'
-    // data; kernels are timed by their own thread there, so that transfers add nothing else.
+    // A rank that shares cores and waits for a transfer finds its caches full of others' data;
+    // kernels are timed by their own thread there, so that transfers add nothing else.
     HostGroup world(rank_.world);
     RoleRunner runner(scenario, program, grid, RankId(rank_.world.rank()),
                       rank_.job.shares_cores ? &world : nullptr, std::make_unique<HostDevice>(),

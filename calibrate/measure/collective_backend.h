@@ -18,7 +18,7 @@ class CollectiveBackend {
  public:
   virtual ~CollectiveBackend() = default;
 
-  // What is to be measured: a kind of communication in a kind of group.
+  // Names what is to be measured: a kind of communication in a kind of group.
   struct Curve {
     std::string collective;        // "all_reduce", ..., "send_recv"
     std::vector<ByteCount> sizes;  // ascending; bytes as nccl-tests count them
@@ -42,8 +42,8 @@ class CollectiveBackend {
   virtual Sample sample(ByteCount bytes) = 0;
   virtual nlohmann::json facts_of_size() const = 0;  // beside the times; an object
 
-  // What transfers of a size that takes `alone_s` and kernels beside them take from each other; an
-  // object. Measured where has_sharing(), at the largest size below longest_sharing_s().
+  // Transfers of a size that takes `alone_s` and kernels beside them take this from each other; an
+  // object. It is measured if has_sharing(), at the largest size below longest_sharing_s().
   virtual bool has_sharing() const = 0;
   virtual double longest_sharing_s() const = 0;
   virtual nlohmann::json sharing(ByteCount bytes, double alone_s) = 0;

@@ -24,8 +24,8 @@ constexpr double kShareOfKernels = 1.0 / 60;  // of the kernels beside one trans
 // Ranks that come from their kernels do not arrive at one instant, as they would from a barrier.
 // The first has begun to nap, and finds the last one's message a nap later.
 constexpr double kArrivalSpread_s = 0.5e-3;
-// What a transfer takes from kernels is measured with the largest message that takes no longer than
-// this. A short message among many ranks waits for their time slices rather than for its bytes.
+// Kernels beside a transfer are measured with the largest message that takes no longer than this. A
+// short message among many ranks waits for their time slices rather than for its bytes.
 constexpr double kLongestBesideKernels_s = 4;
 constexpr std::int64_t kFewestBesideKernels = 4;  // samples
 constexpr double kLeastShare = 0.01;              // of a core: less is noise
@@ -51,7 +51,7 @@ std::vector<ByteCount> with_grid(std::set<ByteCount> sizes) {
   return {sizes.begin(), sizes.end()};
 }
 
-// What `program` needs and sends, with sizes between for interpolation.
+// Lists what `program` needs and sends, with sizes between for interpolation.
 std::vector<CommunicationCurve> communication_curves(const Program& program,
                                                      const NeededMeasurements& needed) {
   std::map<std::tuple<CollectiveKind, AxisGroup, bool, std::optional<StagePair>>,
@@ -146,7 +146,7 @@ std::unique_ptr<Request> HostCollectives::start(std::size_t count) {
     case CollectiveKind::kAllReduce:
       return members_->start_all_reduce(data, Reduction::kSum);
     case CollectiveKind::kAllToAll: {
-      // As much for every rank.
+      // Every rank gets an equal part.
       const std::size_t ranks = static_cast<std::size_t>(members_->size());
       const std::size_t sent = count / ranks * ranks;
       received_.resize(std::max(received_.size(), sent));

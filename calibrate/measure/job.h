@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank program is asked to do: one JSON file that all ranks read, and a folder that
-// each writes its results to.
+// Tells a rank program what to do: one JSON file that all ranks read, and a folder that each writes
+// its results to.
 #pragma once
 
 #include <cstdint>

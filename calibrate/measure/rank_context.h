@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job works with on one rank of several, and what that rank has to do.
+// Holds what a job works with on one rank of several, and declares what that rank does.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

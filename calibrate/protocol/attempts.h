@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of the points that a calibration tried, kept in its journal: a kernel that breaks the
-// GPU, hangs or kills its process ends that point, and not the calibration. The next process goes
-// on with the others.
+// Tells what became of the points that a calibration tried, from its journal: a kernel that breaks
+// the GPU, hangs or kills its process ends that point, and not the calibration. The next process
+// goes on with the others.
 #pragma once
 
 #include <optional>

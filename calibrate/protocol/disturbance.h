@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What came between the calling thread and its processor while a sample was taken. Linux tells:
+// Finds what came between the calling thread and its processor during a sample. Linux tells:
 //   forced context switches   getrusage(2), RUSAGE_THREAD, ru_nivcsw
 //   time without a processor  wall time less CLOCK_THREAD_CPUTIME_ID (time(7)): preempted, or the
 //                             virtual machine's processor stolen by its host where the kernel
@@ -17,7 +17,7 @@
 
 namespace stepcast {
 
-// What the kernel has charged the thread with so far.
+// The kernel has charged the thread with this so far.
 struct Accounting {
   double thread_cpu_s = 0;
   std::int64_t forced_switches = 0;

@@ -31,8 +31,8 @@ class Journal {
   // Makes the file, or reads it. `machine` is an object; a file of another one is refused, with the
   // first key that differs.
   static Result<Journal> open(const std::string& file, const nlohmann::ordered_json& machine);
-  // What is wrong with the lines of a file that open() would read, of whatever machine; nothing
-  // where there is no file. For whoever starts the run that opens it.
+  // Tells what is wrong with the lines of a file that open() would read, of whatever machine;
+  // nothing if there is no file. It is for whoever starts the run that opens it.
   static Errors check(const std::string& file);
   Journal(Journal&& other) noexcept;
   Journal& operator=(Journal&&) = delete;

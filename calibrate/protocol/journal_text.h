@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the text of a journal holds.
+// Reads what the text of a journal holds.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to measure beside what a scenario needs, so that others are interpolated: kernels around and
-// between the needed ones (calibrate/protocol/sweep_grid.h), and messages of other sizes.
+// Adds to what a scenario needs, so that others are interpolated: kernels around and between the
+// needed ones (calibrate/protocol/sweep_grid.h), and messages of other sizes.
 #pragma once
 
 #include <cstdint>

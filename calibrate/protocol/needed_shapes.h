@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has to be measured so that a scenario is priced from measurements alone: its kernels, its
-// collectives and its messages between stages, each kind once. needed_grid.h adds shapes around
+// Lists what has to be measured so that a scenario is priced from measurements alone: its kernels,
+// its collectives and its messages between stages, each kind once. needed_grid.h adds shapes around
 // them.
 #pragma once
 

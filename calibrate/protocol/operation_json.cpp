@@ -72,7 +72,7 @@ void write(const Holder& holder, ordered_json& out) {
   });
 }
 
-// The same from an object in which every key is required, but for optional counts.
+// Reads the fields from an object in which every key is required, but for optional counts.
 class Fields {
  public:
   explicit Fields(ObjectReader& reader) : reader_(reader) {}

@@ -41,7 +41,7 @@ double ratio_of_halves(const std::vector<double>& values) {
   return first > 0 && second > 0 ? std::max(first, second) / std::min(first, second) : 1;
 }
 
-// As many calls as make a sample long enough for the clock; the calls on the way are warm-up.
+// Finds how many calls make a sample long enough for the clock; those on the way are warm-up.
 std::int64_t calls_per_sample(const std::function<void()>& function,
                               const MeasurementProtocol& protocol, MeasuringClock& clock) {
   constexpr double kMargin = 1.2;     // the trial itself was as cold as can be

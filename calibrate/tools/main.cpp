@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // stepcast-fit: rewrites the shipped profiles from the published tables of kernels and collectives.
-// The same tables give the same bytes.
+// It writes the same bytes from the same tables.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

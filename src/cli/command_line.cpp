@@ -22,8 +22,8 @@ struct NumberIn<std::optional<T>> {
   using type = T;
 };
 
-// What is wrong with one word for a `T`; flag_words.cpp knows both sentences. The library itself
-// would take "0x10", "+8" and " 8", which mean something else elsewhere or nothing at all.
+// Says what is wrong with one word for a `T`; flag_words.cpp knows both sentences. The library
+// itself would take "0x10", "+8" and " 8", which mean something else elsewhere or nothing at all.
 template <class T>
 std::string wrong_word(const std::string& word) {
   using Number = typename NumberIn<T>::type;

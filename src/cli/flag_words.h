@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with the words of a command line, said as the program says its other errors.
+// Says what is wrong with the words of a command line as the program says its other errors.
 #pragma once
 
 #include <string>

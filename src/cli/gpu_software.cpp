@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As CMake found them (cmake/BuiltWith.cmake); "" without.
+// CMake has found these (cmake/BuiltWith.cmake); "" without.
 constexpr std::string_view kCuda = STEPCAST_BUILT_WITH_CUDA;
 constexpr std::string_view kNccl = STEPCAST_BUILT_WITH_NCCL;
 constexpr const char* kFolder = STEPCAST_CUDA_FOLDER;  // where the toolkit's libraries were

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What measuring GPUs needs: what this build has of it, what this machine has, and what to do about
-// what is missing. Libraries are opened to see, as the programs would.
+// Measuring GPUs needs software: this tells what this build has of it, what this machine has, and
+// what to do about what is missing. Libraries are opened to see, as the programs would.
 #pragma once
 
 #include <string>

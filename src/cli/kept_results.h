@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where finished results go when their files cannot be written: a command that has computed for
+// Finished results go here when their files cannot be written: a command that has computed for
 // minutes must not end with nothing.
 #pragma once
 

@@ -132,7 +132,7 @@ RankLaunch launch_of(int ranks, double time_limit_s) {
   return out;
 }
 
-// What stepcast-gpu says of its job or of the machine.
+// Turns what stepcast-gpu says of its job or of the machine into an error.
 Error gpu_error(const LaunchOutcome& outcome) {
   return {ErrorCode::kNotSupported, outcome.message, "", "--backend cuda",
           "stepcast doctor says what this machine has"};

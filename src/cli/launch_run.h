@@ -41,7 +41,7 @@ std::string attention_wanted();
 // error is a launch that cannot be tried. `time_limit_s` 0: none.
 Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,
                                  double time_limit_s, const OutputOptions& output);
-// The same in `ranks` processes with a GPU each: one alone, several by mpirun.
+// Does it in `ranks` processes with a GPU each: one alone, several by mpirun.
 Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file, int ranks,
                                      const OutputOptions& output, double time_limit_s = 0);
 

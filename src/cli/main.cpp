@@ -33,7 +33,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return out;
 }
 
-// What no option took: unknown flags with their nearest match, or words too many.
+// Lists what no option took: unknown flags with their nearest match, or words too many.
 Errors leftovers(const CLI::App& app) {
   Errors errors;
   for (const std::string& word : app.remaining()) {
@@ -141,7 +141,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace stepcast::cli
 
-// What the machine refuses is no error of the program (docs/design/001-errors-as-values.md).
+// A refusal of the machine is no error of the program (docs/design/001-errors-as-values.md).
 int main(int argc, char** argv) {
   stepcast::end_without_memory(stepcast::cli::tell_out_of_memory, stepcast::cli::kUsageError);
   try {

@@ -12,7 +12,7 @@
 
 namespace stepcast::cli {
 
-// What is printed again at once, like help, is not worth a file that somebody has to remove.
+// Text that is printed again at once, like help, is not worth a file that somebody has to remove.
 enum class Worth { kKeeping, kNothing };
 
 class Output {

@@ -140,7 +140,7 @@ Errors set_page(const PlanReport& report, const PlanFlags& flags, Output& output
 
 bool has_one_layout(const Planner& planner) { return planner.space().combinations() <= 1; }
 
-// What is searched, and what is wrong with it so far.
+// Holds what is searched, and what is wrong with it so far.
 struct Asked {
   json scenario;
   std::optional<json> today;  // the scenario before --open

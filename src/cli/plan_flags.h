@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `plan` is asked: flags, and what they say together with the scenario.
+// Holds what `plan` is asked: flags, and what they say together with the scenario.
 #pragma once
 
 #include <map>
@@ -70,7 +70,7 @@ Errors take_prices(PlanFlags& flags);
 Result<PriceList> prices_for(const std::vector<const Scenario*>& scenarios,
                              const PriceFiles& price_files, const PlanFlags& flags);
 
-// The same errors, as those of a file.
+// Makes errors name the file.
 Errors of_file(const std::string& file, Errors errors);
 
 }  // namespace stepcast::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of a calibration wrote: rank-N.json with the operations and the collectives that
-// each of them measured.
+// Reads what the ranks of a calibration wrote: rank-N.json with the operations and the collectives
+// that each of them measured.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace stepcast::cli {
 
-// Where several launches have measured the same thing, the last one counts.
+// If several launches have measured one thing, the last one counts.
 class RankResults {
  public:
   void begin_launch() { of_this_launch_.clear(); }

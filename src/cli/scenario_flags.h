@@ -35,7 +35,7 @@ struct ScenarioFlags {
 };
 
 void add_scenario_flags(CommandLine app, ScenarioFlags& flags);
-// The same without a positional scenario file.
+// Adds all of them but the positional scenario file.
 void add_scenario_values(CommandLine app, ScenarioFlags& flags);
 // Keys of `run`, for commands that forecast a whole run.
 void add_run_flags(CommandLine app, ScenarioFlags& flags);
@@ -62,14 +62,14 @@ Errors name_flags(Errors errors, const ScenarioFlags& flags);
 
 Result<Scenario> scenario_from_flags(const ScenarioFlags& flags, const DataFolders& folders);
 
-// The same, and the text of its file with all flags laid over it.
+// Holds the scenario beside the text of its file with all flags laid over it.
 struct StatedScenario {
   Scenario scenario;
   std::string text;
 };
 Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFolders& folders);
 
-// The same of a scenario that need not be forecast (read_legal_scenario).
+// Accepts a scenario that need not be forecast, too (read_legal_scenario).
 Result<StatedScenario> stated_legal_scenario(const ScenarioFlags& flags,
                                              const DataFolders& folders);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every command shares: exit codes, the data folders, where output goes, how errors look.
+// Every command shares this: exit codes, the data folders, where output goes, how errors look.
 #pragma once
 
 #include <functional>
@@ -51,7 +51,7 @@ int threads_of(int asked);  // 0: as many as the machine has
 // it.
 Result<DataRoot> find_data(const std::string& data);
 
-// What TMPDIR says, else /tmp.
+// Returns the folder that TMPDIR names, else /tmp.
 std::string temporary_folder();
 
 // The form of what a command prints as text: colored on a terminal that may have colors.

@@ -23,7 +23,7 @@ void plan_baseline(const BaselineFlags& flags, Output& output);
 
 RunFacts facts_of(const ValidatedRun& run);
 
-// What is recorded, if anything, and how far a run may be from it.
+// Holds what is recorded, if anything, and how far a run may be from it.
 class RecordedRun {
  public:
   // Reads the file that the flags name. One that is to be updated need not be there.
@@ -36,7 +36,7 @@ class RecordedRun {
   // pass is not recorded.
   void judge(const Scenario& scenario, const ValidatedRun& run, Validation& validation,
              Output& output) const;
-  // What to tell once everything is written.
+  // Tells the user about the baseline once everything is written.
   void tell(const Validation& validation, const OutputOptions& output) const;
 
  private:

@@ -29,8 +29,8 @@ PredictOptions options_of(const ValidatedRun& run) {
   return options;
 }
 
-// As the run's job names it. Where the faster one is asked for, cuDNN's is counted on: it is the
-// faster one on GPUs that have it.
+// Reads the kernels as the run's job names them. A wish for the faster ones means cuDNN's here,
+// which are the faster ones on GPUs that have them.
 AttentionBy attention_of_runs() {
   const std::string wanted = attention_wanted();
   if (wanted == "own") return AttentionBy::kOwnKernels;

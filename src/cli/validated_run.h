@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `validate` runs, and whether this machine can.
+// Holds what `validate` runs, and says whether this machine can.
 #pragma once
 
 #include <optional>

@@ -28,7 +28,7 @@ namespace stepcast {
 enum class Axis : std::uint8_t { kTp, kCp, kDp, kPp, kEtp, kEp, kEdp };
 inline constexpr std::size_t kAxisCount = 7;
 
-// What times of traffic are told apart by.
+// Times of traffic are told apart by these.
 enum class TrafficKind : std::uint8_t { kTensor, kContext, kExpert, kPipeline, kData };
 inline constexpr std::size_t kTrafficKinds = 5;
 

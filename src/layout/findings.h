@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the checks of a whole scenario find. A rule that reads a key which already carries an error
-// stays silent: its value is not what the user meant, and a second message would only mislead.
+// The checks of a whole scenario add what they find here. A rule that reads a key with an error stays
+// silent: its value is not what the user meant, and a second message would only mislead.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ struct Fp8Recipe {
 
 std::span<const Fp8Recipe> fp8_recipes();
 
-// What fp8 comes to in one scenario.
+// Says what fp8 comes to in one scenario.
 struct Fp8 {
   const Fp8Recipe* recipe = nullptr;  // null: products read 16 bits or more
   // The device multiplies fp8 only with both operands by rows, as Hopper and Ada do: the copy by

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a framework's name stands for. Each framework is one file in layout/frameworks, which fills
-// a FrameworkTraits, and one entry of the list in framework.cpp. Everyone else asks rules by their
-// meaning: the traits here, or the FrameworkRules of a resolved scenario. docs/frameworks.md is the
-// table with its reasons.
+// Says what a framework's name stands for. Each framework is one file in layout/frameworks, which
+// fills a FrameworkTraits, and one entry of the list in framework.cpp. Everyone else asks rules by
+// their meaning: the traits here, or the FrameworkRules of a resolved scenario. docs/frameworks.md
+// is the table with its reasons.
 #pragma once
 
 #include <span>
@@ -33,12 +33,12 @@ struct FrameworkTraits {
   Overlap (*overlap)(const Training& training, const Layout& layout);
   FrameworkRules (*rules)(const Training& training, const Layout& layout);
 
-  // What a search may propose: schedules that the framework itself has, and whether it hides
-  // transfers between stages behind other micro-batches under this schedule.
+  // A search may propose only these: schedules that the framework itself has. The second says
+  // whether it hides transfers between stages behind other micro-batches under this schedule.
   bool (*offers)(ScheduleKind schedule);
   bool (*offers_pipeline_overlap)(ScheduleKind schedule);
-  // What it has for sequences that ranks share, best known first, and whether it shards states
-  // inside groups of ranks; a search proposes no other.
+  // Methods that it has for sequences that ranks share, best known first, and whether it shards
+  // states inside groups of ranks; a search proposes no other.
   std::span<const ContextMethod> context_methods = {};
   bool shards_in_groups = false;
   bool recomputes_operations = false;  // has the module torchtitan_op
@@ -61,7 +61,7 @@ struct FrameworkTraits {
   // On one replica all stages of zero do the same.
   bool zero_needs_replicas = false;
 
-  // What it refuses of a scenario, in the words of its own checks; null: nothing.
+  // Adds what it refuses of a scenario, in the words of its own checks; null: nothing.
   void (*check_zero)(const Scenario& scenario, Findings& findings) = nullptr;
   void (*check_overlap)(const Scenario& scenario, Findings& findings) = nullptr;
   int least_zero = 0;  // stages of zero below it are another framework's

@@ -46,7 +46,7 @@ Values context_ranks(const Scenario& s) {
   if (!offers_context(s)) return {1};
   return divisors(s.cluster.gpus(), s.training.sequence_length / kTokensOfRank);
 }
-// Those of the framework. Where as many ranks exchange heads under two of them, they are the same.
+// Lists the framework's methods, once each if as many ranks exchange heads under two of them.
 Values context_methods(const Scenario& s) {
   const std::span<const ContextMethod> offered = traits_of(s.training.framework).context_methods;
   if (s.layout.cp == 1 || offered.empty()) return {0};
@@ -86,7 +86,7 @@ const Schedule& schedule_rules(std::int64_t row) {
   return rules_of(static_cast<ScheduleKind>(row));
 }
 
-// Those that a search tries, in the order of their places.
+// Lists the schedules that a search tries, in the order of their places.
 Values schedule_values(const Scenario&) {
   static const Values all = [] {
     Values out;
@@ -98,7 +98,7 @@ Values schedule_values(const Scenario&) {
   }();
   return all;
 }
-// Those of the framework. With one micro-batch all schedules without virtual stages are the same.
+// Keeps the framework's. With one micro-batch all schedules without virtual stages are one.
 Values distinct_schedules(const Scenario& s) {
   Values out = schedule_values(s);
   if (s.micro_batches() == 1) {

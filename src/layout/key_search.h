@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a search may try for each key of `layout` that it may vary.
+// Says what a search may try for each key of `layout` that it may vary.
 #pragma once
 
 #include "layout/keys.h"

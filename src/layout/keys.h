@@ -19,7 +19,7 @@
 
 namespace stepcast {
 
-// What a file says of `training` and `layout`: its values, and the structs' own elsewhere.
+// Holds what a file says of `training` and `layout`: its values, and the structs' own elsewhere.
 struct Stated : Settings {
   static constexpr std::size_t kMostKeys = 128;
   std::bitset<kMostKeys> keys;  // that the file states, by their place among keys()
@@ -37,10 +37,10 @@ struct KeyType {
   std::string (*accepts)();  // "1 or more", "true or false", in words
 };
 
-// What a search may try for a key, as numbers.
+// Says what a search may try for a key, as numbers.
 struct KeySearch {
   using Values = std::vector<std::int64_t>;
-  // What a value other than the default adds to a layout that people have to launch and understand.
+  // A value other than the default adds this to a layout that people have to launch and understand.
   enum class Adds { kAxis, kFlag, kNothing };
 
   int level;  // of the tree: what others depend on comes first
@@ -48,7 +48,7 @@ struct KeySearch {
   // defaults. Legality is not their business. They depend on degrees, schedule, virtual stages,
   // zero and framework alone (plan/space.cpp counts by these).
   Values (*values)(const Scenario& prefix);
-  // Those that a forecast tells apart; among equal ones the first.
+  // Values that a forecast tells apart; among equal ones the first.
   Values (*distinct)(const Scenario& prefix);
   void (*put)(Settings& settings, std::int64_t value);
   std::int64_t (*of)(const Layout& layout);  // what a resolved layout has
@@ -79,8 +79,8 @@ struct Key {
   const KeyType* type;
   FallbackWords fallback;  // "" where there is none
   const char* help;
-  // Where the default depends on other keys: fills it in, in the order of the rows. A default that
-  // depends on nothing is the initial value of the struct's field.
+  // Fills in a default that depends on other keys, in the order of the rows; null if it depends on
+  // nothing, for then it is the initial value of the struct's field.
   void (*settle)(Scenario& scenario, bool stated) = nullptr;
   bool of_framework = false;  // the framework's rule is the default, once all else is settled
   bool (*shown)(const Scenario& scenario) = nullptr;  // in the resolved scenario; null: always

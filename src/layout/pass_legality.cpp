@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes over layers may do: run again, beside each other, and be launched as a graph.
+// Checks what passes over layers may do: run again, beside each other, and be launched as a graph.
 #include <fmt/format.h>
 
 #include <algorithm>

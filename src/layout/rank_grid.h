@@ -29,7 +29,7 @@ class RankGrid {
   std::int64_t size() const { return size_; }
   GridPoint point(RankId rank) const;
   RankId rank(GridPoint point) const;
-  // Where the rank stands along an axis, an expert's one included.
+  // Place of the rank along an axis, an expert's one included.
   std::int32_t coordinate(Axis axis, RankId rank) const;
 
   std::int64_t group_size(AxisGroup group) const;

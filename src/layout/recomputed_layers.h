@@ -13,7 +13,7 @@ namespace stepcast {
 RecomputeMode recompute_of(const Recompute& recompute, std::int64_t layer,
                            std::int64_t index_in_chunk);
 
-// What a layer recomputes by parts: nothing where `mode` recomputes none of it, or all.
+// Lists what a layer recomputes by parts: nothing if `mode` recomputes none of it, or all.
 RecomputedModules recomputed_modules(const Recompute& recompute, RecomputeMode mode);
 
 // How many layers of a chunk are recomputed that holds [first, first + count) of the model.

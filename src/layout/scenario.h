@@ -129,7 +129,7 @@ struct Layout {
   bool account_for_loss = false;
 };
 
-// What the host of a layer of experts issues beyond one launch for each of its operations, as
+// The host of a layer of experts issues this beyond one launch for each of its operations, as
 // counted in a framework's code. Operators are called from Python; calls are the kernels, copies
 // and allocations that a module's own code makes for each expert in turn.
 struct ExpertHost {
@@ -144,9 +144,9 @@ struct ExpertHost {
   std::int64_t block_scale_calls = 0;   // a product whose operands have scales of blocks, beside
 };
 
-// What `framework` stands for beyond the fields above, as data: buckets, prefetch, padding, what
-// stays in memory, how it runs a step. Values and sources stand in src/layout/frameworks, reasons
-// in docs/frameworks.md.
+// Says as data what `framework` stands for beyond the fields above: buckets, prefetch, padding,
+// what stays in memory, how it runs a step. Values and sources stand in src/layout/frameworks,
+// reasons in docs/frameworks.md.
 struct FrameworkRules {
   std::int64_t bucket_elements = 0;          // gradient bucket; 0: one bucket for all
   std::int64_t gather_bucket_elements = 0;   // parameter all-gather bucket; 0: one
@@ -178,7 +178,7 @@ struct FrameworkRules {
   // A norm and the product behind it are one module, so that the norm can write what the product
   // reads in fp8 (Transformer Engine's LayerNormLinear).
   bool norms_into_products = false;
-  // Where products add weight gradients into the main buffer themselves, autograd is still handed
+  // If products add weight gradients into the main buffer themselves, autograd is still handed
   // tensors of the weights' shapes.
   bool placeholder_gradients = true;
 
@@ -214,7 +214,7 @@ struct FrameworkRules {
   std::int64_t most_live_elements = 0;  // zero 3: gathered parameters at once; 0: no limit
 };
 
-// What `training` and `layout` come to.
+// Holds what `training` and `layout` come to.
 struct Settings {
   Training training;
   Layout layout;
@@ -255,7 +255,7 @@ struct DataFolders {
 // file are returned together. (`set` overrides and short flags are applied to the JSON before.)
 Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folders);
 
-// The same of a scenario that need not be forecast: what is only not supported yet is accepted, as
+// Accepts a scenario that need not be forecast, too: it may have what is only not supported yet, as
 // far as a Scenario has a field for it.
 Result<Scenario> read_legal_scenario(JsonDocument& document, const DataFolders& folders);
 

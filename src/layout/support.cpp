@@ -14,7 +14,7 @@
 namespace stepcast {
 namespace {
 
-// What no layout and no training of the model avoids.
+// Lists what no layout and no training of the model avoids.
 std::vector<std::string> unsupported_parts(const Model& model) {
   std::vector<std::string> out;
   if (model.embedding_width > 0 && model.embedding_width != model.hidden) {
@@ -41,7 +41,7 @@ void check_model(const Scenario& s, Findings& findings) {
   }
 }
 
-// What is lowered for plain attention and dense layers alone.
+// Refuses what is lowered for plain attention and dense layers alone.
 void check_combinations(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"model"})) return;
   const Model& model = s.model;

@@ -19,7 +19,7 @@ Written advice_table(const AdviceReport& report);
 Written advice_markdown(const AdviceReport& report);
 Written advice_json(const AdviceReport& report);
 
-// What all formats say.
+// Names the demands, in the words of all formats.
 std::string demands_text(const AdviceReport& report);
 // Says why the advised rung is the answer, or that no rung is.
 std::string because_text(const AdviceReport& report);

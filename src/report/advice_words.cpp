@@ -82,7 +82,7 @@ const RungResult& advised(const AdviceReport& report) {
   return report.advice.rungs[*report.advice.advised];
 }
 
-// What the run takes where the user has said how long it is.
+// Says what the run takes if the user has said how long it is.
 std::string run_words(const Demands& demands, const RungResult& result) {
   if (!result.run || !result.run->forecast.length) return "";
   const RunLength& length = *result.run->forecast.length;
@@ -99,7 +99,7 @@ std::string run_words(const Demands& demands, const RungResult& result) {
   return out;
 }
 
-// What the rungs above would gain.
+// Says what the rungs above would gain.
 std::string climb_text(const AdviceReport& report) {
   const RungResult& here = advised(report);
   const RungResult* above = best_above(report.advice);

@@ -21,7 +21,7 @@ struct TimePart {
 // In the order of the prediction file; adds up to parts.total().
 std::vector<TimePart> parts_of(const TimeParts& parts);
 
-// As it is called where it is no rank's own, but that of the mean of ranks.
+// Names a part when it is no rank's own, but that of the mean of ranks.
 const char* label_of_mean(const TimePart& part);
 
 // The parts of the mean rank's step. The critical rank may differ between forecasts; means can be
@@ -49,7 +49,7 @@ inline ByteCount device_bytes(const RankClass& rank_class) {
 // Below 80 % of device memory runs have not been seen to go out of memory; above, allocator and
 // fragmentation decide.
 enum class Verdict { kFits, kTight, kDoesNotFit };
-// What stands beside an MFU: how attention counts in it.
+// Stands beside an MFU and says how attention counts in it.
 const char* flop_count_text(FlopCount count);
 
 Verdict verdict_of(const Prediction& prediction);
@@ -58,7 +58,7 @@ const char* name_of(Verdict verdict);
 // "tp 8 · pp 4 · dp 2 · ..." and "llama-3.1-70b on 64 GPUs of dgx-h100".
 std::string layout_text(const Scenario& scenario);
 std::string headline(const Scenario& scenario);
-// The same of what all of them have in common; empty when that is nothing.
+// Names what all of them have in common; empty when that is nothing.
 std::string headline(const std::vector<const Scenario*>& scenarios);
 
 }  // namespace stepcast

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What continuous integration reads: JUnit XML and GitHub's workflow commands.
+// Writes what continuous integration reads: JUnit XML and GitHub's workflow commands.
 #include <fmt/format.h>
 
 #include <map>

@@ -13,7 +13,7 @@
 
 namespace stepcast {
 
-// What the gate found. `broken` (limits not kept, regressions) fails the build.
+// Holds what the gate found. `broken` (limits not kept, regressions) fails the build.
 struct GateOutcome {
   std::vector<Finding> broken;
   std::vector<Finding> changes;  // against the baseline, for the reviewer
@@ -21,7 +21,7 @@ struct GateOutcome {
   bool closed = false;           // there were limits or a baseline: the outcome is a verdict
 };
 
-// What limits and a baseline make of a report; null: there is none. An `update` of the baseline
+// Limits and a baseline judge a report; a null baseline: there is none. An `update` of the baseline
 // accepts what got worse, but still shows it. Errors: limits of rows that there are not.
 struct BaselineUse {
   std::string file = {};
@@ -30,7 +30,7 @@ struct BaselineUse {
 Result<GateOutcome> judge(const CheckReport& report, const std::vector<Tolerance>& tolerances,
                           const Baseline* baseline = nullptr, const BaselineUse& use = {});
 
-// What formats for people show. Formats for programs always hold everything.
+// Formats for people show this. Formats for programs always hold everything.
 struct CheckView {
   bool tags = false;  // a row of the summary per tag
   bool summary_only = false;

@@ -43,8 +43,8 @@ ordered_json plan(const CompareReport& report, const ComparedPoint& point, std::
   return out;
 }
 
-// What the point has where the rule looks: as it is varied, else as it is stated. Null when the
-// rule is about several keys.
+// Returns what the point has where the rule looks: as it is varied, else as it is stated. Null when
+// the rule is about several keys.
 ordered_json value_against(const ordered_json& point, const std::string& rule) {
   if (point["varied"].contains(rule)) return point["varied"][rule];
   const std::string prefix = "layout.";

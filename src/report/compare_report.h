@@ -22,7 +22,7 @@ struct ComparedPoint {
   std::optional<Prediction> unchanged = {};  // without the report's what-ifs, if it has some
 };
 
-// What a change of one resource does to one layout.
+// A change of one resource does this to one layout.
 struct Sensitivity {
   std::string resource, title;
   Seconds slower, faster;  // step times with the resource down and up
@@ -64,7 +64,7 @@ std::string point_text(const CompareReport& report, const ComparedPoint& point);
 // The files that are compared, in the order of their columns; none where there is one scenario.
 std::vector<std::string> compared_files(const CompareReport& report);
 inline constexpr const char* kNoDifference = "None: they say the same run.";
-// What all forecasts have in common: "gpt3-175b, megatron bf16" where the cluster is varied.
+// Names what all forecasts have in common: "gpt3-175b, megatron bf16" where the cluster is varied.
 std::string compare_headline(const CompareReport& report);
 
 Written compare_table(const CompareReport& report);

@@ -76,7 +76,7 @@ TextTable grid(const CompareReport& report) {
   return table;
 }
 
-// Where the mean rank's time goes, one column per point.
+// Shows where the mean rank's time goes, one column per point.
 TextTable parts(const CompareReport& report) {
   std::vector<Column> columns = {{"where", Align::kLeft}};
   std::vector<const Prediction*> shown_points;

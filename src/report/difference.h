@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells two forecasts apart, in words.
+// Says in words what tells two forecasts apart.
 #pragma once
 
 #include <string>

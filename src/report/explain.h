@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a forecast rests on: the resolved scenario, the profile behind each cost, the definitions.
+// Shows what a forecast rests on: the scenario, the profile behind each cost, the definitions.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -30,7 +30,7 @@ std::size_t part_of(std::string_view key) {
       std::distance(kParts.begin(), std::find(kParts.begin(), kParts.end(), part)));
 }
 
-// Where the key on the left differs, all else below the object on the right is of another thing:
+// When the key on the left differs, all else below the object on the right is of another thing:
 // only what is listed is said of it.
 struct Naming {
   std::string_view key, object;

@@ -20,7 +20,7 @@ std::string grouped(const std::string& digits) {
   return out;
 }
 
-// What rounds to zero is not negative: "0.0", not "-0.0".
+// A number that rounds to zero is not negative: "0.0", not "-0.0".
 std::string unsigned_zero(std::string number) {
   const bool zero = number.find_first_of("123456789") == std::string::npos;
   if (zero && number.front() == '-') number.erase(0, 1);

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// As it was asked for, with its size.
+// Shows the cluster as it was asked for, with its size.
 ordered_json cluster_of(const Offer& offer) {
   ordered_json out = ordered_json::parse(offer.request.cluster);
   out.erase("nodes");

@@ -137,7 +137,7 @@ std::string offers_decision(const OffersReport& report) {
   }
   for (const std::string& limit : limit_texts(best.run)) out += fmt::format("; it {}", limit);
   if (report.ranking.order.size() > 1) {
-    // What the next one would do is said of this one.
+    // Compares with the next place in the words of this one.
     const OfferLayout& next = *report.offers[report.ranking.order[1]].best;
     const std::string gain = against(best, next);
     if (!gain.empty()) out += fmt::format("; against the next place {}", gain);

@@ -51,10 +51,10 @@ Written plan_json(const PlanReport& report);
 // null when nothing was found.
 Written plan_html(const PlanReport& report, const Prediction* first);
 
-// What all formats say about a found layout: why it is no faster than the best one. For the best
+// All formats say this about a found layout: why it is no faster than the best one. For the best
 // one it says what bounds it.
 std::string reason(const PlanReport& report, const FoundLayout& found);
-// What bounds it: its largest losses, and whether memory forbids what might be faster.
+// Says what bounds it: its largest losses, and whether memory forbids what might be faster.
 std::string binding_text(const Planner& planner, const FoundLayout& found,
                          const SearchResult& result);
 // Why a layout of one planner is no faster than the first place of another.
@@ -65,7 +65,7 @@ std::string choice_text(const Planner& planner, const LayoutChoice& choice);
 std::string choice_text(const Scenario& scenario);
 // How certain the first place is.
 std::string verdict_text(const PlanReport& report);
-// What the verdict is about: the keys that were searched, and how near ties stand.
+// Says what the verdict is about: the keys that were searched, and how near ties stand.
 std::vector<std::string> scope_lines(const PlanReport& report);
 // The answer to a --why-not that no rule refuses.
 std::string answer_text(const PlanReport& report, const WhyNot& why);
@@ -73,7 +73,7 @@ std::string answer_text(const PlanReport& report, const WhyNot& why);
 std::optional<std::size_t> place_of_today(const PlanReport& report);
 // "today's layout takes 3.42 s: place 4, 9.0 % behind the first".
 std::string today_text(const PlanReport& report);
-// Those that cut most branches first.
+// Lists the rules by the branches that they cut, most first.
 std::vector<std::pair<std::string, RuleCount>> rules_by_branches(const SearchResult& result);
 
 // A row of the table: a layout, and the layouts with the same forecast that share its row.

@@ -13,9 +13,9 @@
 
 namespace stepcast {
 
-// What a run takes, costs and meets, a sentence each.
+// Says what a run takes, costs and meets, a sentence each.
 std::vector<std::string> run_lines(const RunTerms& terms, const RunForecast& run);
-// Where its wall time goes: key, words and share, those first that train.
+// Wall time goes into these: key, words and share, those first that train.
 struct WallShare {
   const char* key;
   const char* label;
@@ -32,7 +32,7 @@ nlohmann::ordered_json run_object(const RunTerms& terms, const RunForecast& run)
 std::vector<std::pair<std::string, double>> run_columns(const RunTerms& terms,
                                                         const RunForecast& run);
 
-// The same process played event by event with random numbers (--explain).
+// Plays the process event by event with random numbers (--explain).
 Written simulation_text(const RunTerms& terms, const RunForecast& run, std::uint64_t seed);
 
 }  // namespace stepcast

@@ -210,7 +210,7 @@ std::string validation_summary(const Validation& validation) {
 
 namespace {
 
-// What a list of Markdown says first: the verdict, then on what it rests.
+// A list of Markdown begins with the verdict, and then says on what it rests.
 Written markdown_verdict(const Validation& validation) {
   constexpr Form kForm = Form::kMarkdown;
   Written out;
@@ -227,7 +227,7 @@ Written text_verdict(const Validation& validation, Form form) {
   return out;
 }
 
-// What ran, and what did not.
+// Says what ran, and what did not.
 Written alone_lines(const Validation& validation, Form form) {
   if (!validation.alone) return {};
   const RankAlone& alone = *validation.alone;

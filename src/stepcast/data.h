@@ -25,7 +25,7 @@ class Data {
   // A folder with models/, topologies/, profiles/, prices/ and suites/. Errors: it has none.
   static Result<Data> open(const std::string& folder);
 
-  // What there is of "models", "clusters", "gpus", "schedules" or "keys", as a JSON list. `filter`:
+  // Lists what there is of "models", "clusters", "gpus", "schedules" or "keys", as JSON. `filter`:
   // only names that contain it. Errors: another topic, or a filter that leaves nothing.
   Result<std::string> list(const std::string& topic, const std::string& filter = "") const;
 

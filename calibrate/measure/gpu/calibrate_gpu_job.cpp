@@ -219,7 +219,7 @@ class CalibrateGpuJob {
     if (!written) throw JobFailure(written.error());
   }
 
-  // What scenarios need first, then what lies around it.
+  // Lists what scenarios need first, then what lies around it.
   std::vector<Operation> list() {
     std::vector<Operation> out;
     std::set<std::string> known;
@@ -281,7 +281,7 @@ class CalibrateGpuJob {
     longest_.insert_or_assign(*curve, Longest{operation, seconds});
   }
 
-  // What seconds without rest make of it: in a step kernels follow each other at the power limit.
+  // Measures seconds without rest, because kernels of a step follow each other at the power limit.
   void measure_sustained(Curve curve, const Longest& longest) {
     const std::string& name = curve_names()[static_cast<std::size_t>(curve)];
     report_.progress("sustained", 0, 1, longest.operation.name);
@@ -307,7 +307,7 @@ class CalibrateGpuJob {
     }
     timer_.warm_up(load_, kLoad_s);
     const GpuMeasurement measured = timer_.measure(call, protocol_);
-    // What this kernel moves, which is not what every framework's does.
+    // Counts the bytes of this kernel, because a framework's may move others.
     if (KernelSize* size = size_of_kernel(operation.work)) size->bytes = call.bytes;
     const ordered_json told = {{"operation", operation_json(operation)},
                                {"condition", to_json(measured.condition)}};

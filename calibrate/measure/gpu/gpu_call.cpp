@@ -34,7 +34,7 @@ struct Scratch {
   ScratchArrays arrays;
 };
 
-// What the own kernels move, where that is not what the program's framework would.
+// Bytes that the own kernels move, when the program's framework would move others; else 0.
 double moved_by(const Operation::Work& work) {
   const auto kernel = memory_bound(work);
   if (!kernel) return 0;

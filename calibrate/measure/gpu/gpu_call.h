@@ -14,7 +14,7 @@ class CudaKernels;
 
 namespace stepcast {
 
-// What calls share.
+// All calls share this.
 struct GpuContext {
   cuda::CudaKernels* kernels;
   std::int64_t cache_bytes;  // of the second level

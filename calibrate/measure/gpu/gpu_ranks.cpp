@@ -17,7 +17,7 @@ namespace stepcast {
 #ifdef STEPCAST_HAS_NCCL
 namespace {
 
-// Where the launcher shows each rank a GPU of its own, that is the first.
+// If the launcher shows each rank a GPU of its own, that is the first.
 int device_of(int rank, int local_rank) {
   int devices = 0;
   cuda::check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");

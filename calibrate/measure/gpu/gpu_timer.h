@@ -30,8 +30,8 @@ class GpuTimer {
 
   // Calls for so long, so that clocks and power are those of a GPU at work.
   void warm_up(const GpuCall& call, double seconds);
-  // As the protocol wants. Samples while the driver holds the clocks down are kept: the condition
-  // says so, and waiting for another time would end with none. Throws CudaError.
+  // Measures by the protocol. Samples while the driver holds the clocks down are kept: the
+  // condition says so, and waiting for another time would end with none. Throws CudaError.
   GpuMeasurement measure(const GpuCall& call, const MeasurementProtocol& protocol);
   // Calls without rest for so long. What it tells is of the second half, when the power limit has
   // acted. Throws CudaError.

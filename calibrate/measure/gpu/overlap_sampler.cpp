@@ -80,7 +80,7 @@ ordered_json OverlapSampler::copy(void* to, const void* from, std::size_t bytes,
 }
 
 ordered_json OverlapSampler::copies() {
-  // What is in them does not matter to copies.
+  // Copies take as long whatever is in the arrays.
   const cuda::DeviceMemory source(std::max(sizes_.host, sizes_.device)),
       target(std::max(sizes_.host, sizes_.device));
   const std::shared_ptr<void> host = pinned(sizes_.host);

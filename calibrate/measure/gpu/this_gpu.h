@@ -20,7 +20,7 @@ struct ThisGpu {
 
 ThisGpu this_gpu();  // throws CudaError: no GPU, no driver
 
-// What profiles say under "machine", and the part of it that makes durations comparable.
+// Profiles say this under "machine"; it is the part of it that makes durations comparable.
 nlohmann::ordered_json to_json(const ThisGpu& gpu);
 
 }  // namespace stepcast

@@ -127,7 +127,7 @@ bool offers(ScheduleKind schedule) {
   return schedule == default_schedule() || interleaves(schedule);
 }
 
-// What arguments.py demands of its overlap switches.
+// Checks what arguments.py demands of its overlap switches.
 void check_overlap(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
   if (!findings.trusts({"layout.overlap", "layout.zero", "layout.sequence_parallel"})) return;

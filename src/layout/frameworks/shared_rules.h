@@ -21,7 +21,7 @@ bool posts_transfers_ahead(const Layout& layout);
 // which they have no kernels, PyTorch and Transformer Engine take cuDNN's.
 const char* flash_attention_package(Release release, GpuArchitecture architecture);
 
-// What Megatron's model code does, in whatever framework it runs.
+// Adds what Megatron's model code does, in whatever framework it runs.
 void add_megatron_model(FrameworkRules& rules);
 
 }  // namespace stepcast

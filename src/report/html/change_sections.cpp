@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other speeds of resources do: the tornado, and the step without and with a change.
+// Shows what other speeds of resources do: the tornado, and the step without and with a change.
 #include <fmt/format.h>
 
 #include <algorithm>

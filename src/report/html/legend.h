@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the colours of a picture stand for.
+// Explains what the colours of a picture stand for.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ constexpr std::size_t kColumnsOfAll = 2400;
 
 using Columns = std::vector<MemoryParts>;
 
-// What is allocated from a sample on holds until the next.
+// Memory that is allocated from a sample on holds until the next.
 Columns columns_of(const MemoryChart& chart, std::size_t count) {
   Columns out(count);
   MemoryParts now{};

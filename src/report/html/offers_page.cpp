@@ -68,7 +68,7 @@ std::vector<ScatterSeries> curves(const OffersReport& report, X x, Y y) {
 
 std::string count(double value) { return number_text(value, 3); }
 
-// What a faster run costs: wall time against money.
+// Shows what a faster run costs: wall time against money.
 Html money_chart(const OffersReport& report) {
   constexpr double kSecondsPerDay = 86400;
   const bool length = has_length(report);

@@ -22,7 +22,7 @@ constexpr double kUsualWidth = 860;  // pixels, at which numbers are fitted into
 constexpr std::size_t kDense = 150;  // boxes in a row, whose outlines would cover them
 constexpr std::array kZooms{1, 2, 4, 8, 16, 32, 64};
 
-// Where the passes are too many to draw: as many of the first and of the last as there is room for.
+// Cuts passes out when they are too many to draw: the first and the last stay, as there is room.
 std::optional<TimeAxis::Cut> cut_of(const PipelinePicture& picture) {
   std::vector<double> starts, ends;
   for (const PipelineRow& row : picture.rows) {

@@ -21,7 +21,7 @@ bool goes_on(const PassBox& pass, const PassBox& next) {
          (same || next.micro_batch < 0);
 }
 
-// What rounding may take from the start of a pass that follows another: half a picosecond.
+// Rounding may take this from the start of a pass that follows another: half a picosecond.
 constexpr double kRounding = 0.5e-12;
 
 // Passes alone: their operations lie inside them, recorded after them.

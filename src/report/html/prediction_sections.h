@@ -15,10 +15,10 @@ Section certainty_section(const Prediction& prediction);  // interval and proven
 Section path_section(const Prediction& prediction);
 Section scenario_section(const Scenario& scenario);
 
-// The same section, titled for a page about many layouts, where it describes the first place.
+// Titles the section for a page about many layouts, where it describes the first place.
 Section of_first_place(Section section);
 
-// What stands beside the verdict.
+// Lists the figures that stand beside the verdict.
 std::vector<KeyFigure> prediction_figures(const Scenario& scenario, const Prediction& prediction);
 // "It fits, with 45.2 of 79.15 GiB on the fullest GPU"
 std::string memory_words(const Prediction& prediction);

@@ -17,7 +17,7 @@ double gpus(const ComparedPoint& point) {
   return static_cast<double>(point.scenario->cluster.gpus());
 }
 
-// What sets the number of GPUs runs along the axis; every combination of the other keys is a curve.
+// The number of GPUs runs along the axis; every combination of the other keys is a curve.
 std::string curve_of(const CompareReport& report, const ComparedPoint& point) {
   std::string out;
   for (std::size_t k = 0; k < report.keys.size(); ++k) {
