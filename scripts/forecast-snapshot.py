@@ -74,7 +74,7 @@ qwen2.5-7b gh200-alpsx4 --global-batch 64 --seq 4096 --tp 4
 falcon-7b dgx-h100x1 --global-batch 64 --seq 2048 --pp 2 --unfolded
 """.strip().splitlines()
 
-# Likewise, with flags of `plan`.
+# Plans are asked for likewise, with flags of `plan`.
 PLANS = """
 llama-3.1-8b dgx-h100x1 --global-batch 64 --seq 8192 --top 5
 llama-3.1-8b dgx-a100-80gx2 --global-batch 128 --seq 4096 --prove --top 3

@@ -30,8 +30,8 @@ carried() {
 }
 number='\.so(\.[0-9]+)*$'  # of a shared library: libm is not libmpi
 
-# Those that are looked for there. What programs load while they run is of the same CUDA as what
-# they are linked with.
+# Names the libraries that are looked for there. Libraries that programs load while they run are of
+# the same CUDA as those that they are linked with.
 looked_for() {
   local linked
   linked=$(ldd "$@" | awk '$1 ~ /^lib(cublas|cublasLt|cudart)\.so/ {print $1}' | sort -u)

@@ -26,7 +26,7 @@ PAPER = re.compile(r"\b\d{4}\.\d{5}\b")
 
 
 def publisher_of(source):
-    """As src/validate/align.h has it."""
+    """Names the publisher as src/validate/align.h does."""
     found = PUBLISHER.search(source)
     if found:
         return found[1]

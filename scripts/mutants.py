@@ -25,8 +25,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PRESET = "release"
 
-# Where formulas are: the files, and the tests in the order in which they are asked after that of
-# the file's own layer. A test is an executable of tests/CMakeLists.txt, or a test of ctest after a
+# Formulas are here: the files, and the tests in the order in which they are asked after that of the
+# file's own layer. A test is an executable of tests/CMakeLists.txt, or a test of ctest after a
 # program is built.
 REGIONS = {
     "memory": (["src/memory/*.cpp", "src/predict/memory_replay.cpp", "src/program/liveness.cpp",
@@ -73,7 +73,7 @@ def masked(line):
 
 
 def end_of_term(code, begin):
-    """Where the operand that begins there ends: at the next operator or bracket of its level."""
+    """Finds the end of an operand: the next operator or bracket of its level."""
     depth = 0
     for at in range(begin, len(code)):
         if code[at] in "([{":
@@ -88,7 +88,7 @@ def end_of_term(code, begin):
 
 
 def closing_bracket(code, begin):
-    """Where the bracket that was opened before `begin` is closed; the end where it is not."""
+    """Finds the end of the bracket that was opened before `begin`, or of the code."""
     depth = 1
     for at in range(begin, len(code)):
         depth += (code[at] == "(") - (code[at] == ")")

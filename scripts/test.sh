@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What must hold before a change goes in, on a fresh Debian 12 machine or an old one:
+# Checks what must hold before a change goes in, on a fresh Debian 12 machine or an old one:
 #
 #   scripts/test.sh               release: g++, no warnings, every test
 #   scripts/test.sh sanitizers    asan: clang++, no warnings, address and undefined-behaviour
@@ -24,7 +24,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 log=$(mktemp -t stepcast-test.XXXXXX)
 trap 'rm -f "$log"' EXIT
 
-# What Ninja has noted of every file when it was compiled last: milliseconds from and to.
+# Ninja has noted of every file when it was compiled last: milliseconds from and to.
 seconds_of_files() {
   awk -F '\t' '!/^#/ { took[$4] = $2 - $1 }
                 END { for (file in took) printf "%7.1f s  %s\n", took[file] / 1000, file }' \

@@ -220,7 +220,7 @@ DISCUSSION = "\n## What it shows\n"
 
 
 def discussion(page):
-    """What people have written below the figures."""
+    """Returns what people have written below the figures."""
     text = page.read_text() if page.exists() else ""
     return text[text.index(DISCUSSION):] if DISCUSSION in text else ""
 

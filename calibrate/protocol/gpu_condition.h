@@ -15,7 +15,7 @@ namespace stepcast {
 struct GpuCondition {
   double sm_clock_mhz = 0;  // 0: the driver does not tell
   double power_w = 0;       // 0: the driver does not tell
-  // What holds the clocks down: "power_cap", "hardware_slowdown", "software_thermal",
+  // The clocks are held down by: "power_cap", "hardware_slowdown", "software_thermal",
   // "hardware_thermal", "power_brake".
   std::set<std::string> held_by = {};
 };

@@ -127,7 +127,7 @@ class Campaign:
     def seconds_left(self):
         return self.options.deadline - CLOSING_S - (self.machine.now() - self.began)
 
-    # What is kept
+    # Results and tries that are kept
 
     def resume(self):
         self.state.mkdir()
@@ -167,7 +167,7 @@ class Campaign:
             self.tell(f"no summary: {reason}")
 
     def write_goals(self):
-        """What the campaign is for: what there is of it, or which steps have failed to bring it."""
+        """Says of each goal what there is of it, or which steps have failed to bring it."""
         words = {}
         for goal, name in plan.GOALS.items():
             steps = [step for step in self.steps if step.brings == goal]

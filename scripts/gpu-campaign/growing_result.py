@@ -27,7 +27,7 @@ class GrowingResult:
         self.rest_of = dict  # what else the file has, from what is measured by now
 
     def earlier(self):
-        """What an earlier call on the same machine has left."""
+        """Reads what an earlier call on the same machine has left."""
         try:
             before = json.loads(self.output.read_text())
         except (AttributeError, OSError, ValueError):  # no output, no file, no JSON
@@ -36,7 +36,7 @@ class GrowingResult:
         return before if same else {}
 
     def in_order(self, keys):
-        """Those that are still to be measured."""
+        """Sorts the keys that are still to be measured."""
         left = [key for key in keys if key not in self.measured and self.ended.get(key, 0) < 2]
         return sorted(left, key=lambda key: self.ended.get(key, 0))
 

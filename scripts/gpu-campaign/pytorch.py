@@ -39,7 +39,7 @@ class Timer:
         self.cache_bytes = torch.cuda.get_device_properties(0).L2_cache_size
 
     def copies(self, bytes_of_call):
-        """As many as the calibration has."""
+        """Counts the copies of the operands: as many as the calibration has."""
         return max(1, min(MOST_COPIES, 2 * self.cache_bytes // max(1, bytes_of_call) + 1))
 
     def seconds_of(self, call, copies):
@@ -77,7 +77,7 @@ def time_gemm(timer, row):
     torch = timer.torch
     m, n, k = (row[key] for key in ("m", "n", "k"))
     copies = timer.copies(2 * (m * k + k * n + m * n))
-    # As linear layers hold them: x W^T, dy W, dy^T x.
+    # Linear layers hold them so: x W^T, dy W, dy^T x.
     left = [noise(torch, *((k, m) if row["role"] == "weight_gradient" else (m, k)))
             for _ in range(copies)]
     right = [noise(torch, *((n, k) if row["role"] == "forward" else (k, n)))

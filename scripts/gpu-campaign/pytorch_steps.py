@@ -121,7 +121,7 @@ def faster_of_each_mode(by_mode):
 
 
 class Scenario:
-    """What is measured of one scenario."""
+    """Holds what is measured of one scenario."""
 
     def __init__(self, file, options):
         self.entry = {"scenario": file.stem}

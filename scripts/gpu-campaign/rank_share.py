@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rank 0 of a scenario holds and does: local shapes, parameters, micro-batches.
+"""Rank 0 of a scenario holds and does this: local shapes, parameters, micro-batches.
 
 Read from `resolved` of `stepcast predict --format json`: every default is stated there. Plain
 Python, no PyTorch.
@@ -166,7 +166,7 @@ def share_of(resolved):
 
 
 def left_out(resolved):
-    """What a rank among others would do besides, in words."""
+    """Says what a rank among others would do besides."""
     layout = resolved["layout"]
     out = []
     if layout["tp"] > 1:
@@ -185,7 +185,7 @@ def left_out(resolved):
 
 
 def forecast(binary, data, scenario):
-    """What `stepcast predict` says of a scenario's file; raises Refused with its message."""
+    """Asks `stepcast predict` about a scenario's file; raises Refused with its message."""
     command = [str(binary), "predict", str(scenario), "--format", "json"]
     if data:
         command += ["--data", str(data)]

@@ -12,7 +12,7 @@ PROFILE = "profile.json"
 
 SLICES = ("first", "wider", "sanitizers")
 
-# What a campaign is for, by the name that steps give it in `brings`.
+# A campaign is for these goals, by the name that steps give them in `brings`.
 GOALS = {"profile": "a profile of this card", "validation": "a validated step",
          "comparison": "a comparison with PyTorch"}
 

@@ -136,7 +136,7 @@ class Case:
 
 
 def steps_of(folder):
-    """What PyTorch measured, in one file for each scenario, as one."""
+    """Joins what PyTorch measured, in one file for each scenario, into one."""
     out = {"scenarios": []}
     for file in sorted(folder.glob("pytorch-steps*.json")):
         found = read(file)

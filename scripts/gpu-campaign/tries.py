@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign remembers of its steps from slice to slice, and which of them is next.
+"""Remembers a campaign's steps from slice to slice, and says which of them is next.
 
 A step that hung, crashed, or took the machine with it comes after all others of its slice, gets up
 to twice its limit, and is given up after the second time. One that the end of a slice cut off is no
@@ -46,7 +46,7 @@ class Tries:
             self.done[step.name]["profile"] = profile
         self.end(step, "finished", seconds, "")
 
-    # What follows from them
+    # The conclusions
 
     def faults(self, name):
         return [run for run in self.runs.get(name, []) if run["end"] in FAULTS]
@@ -69,7 +69,7 @@ class Tries:
         return min(needs, most_s)
 
     def to_do(self, steps, has_profile):
-        """Those that are still to be run, in the order in which they come.
+        """Lists the steps that are still to be run, in the order in which they come.
 
         What was forecast with a shipped profile is forecast again once there is a measured one.
         """

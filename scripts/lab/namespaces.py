@@ -44,7 +44,7 @@ def batch(command, lines):
 
 
 def try_out(number):
-    """What the kernel must be able to do, done once. Returns whether it has netem."""
+    """Does once what the kernel must be able to do. Returns whether it has netem."""
     name = namespace(number, "probe")
     run(["ip", "netns", "add", name])
     batch(["ip", "-n", name], ["link add eth0 mtu 9000 type veth peer name eth1",
@@ -182,7 +182,7 @@ def take_down(number):
 
 
 def remove_files(number):
-    """What write_files wrote. Labs that begin or end do one of the two at a time."""
+    """Removes what write_files wrote. Labs that begin or end do one of the two at a time."""
     if not os.path.isdir(NETNS_FILES):
         return
     for name in os.listdir(NETNS_FILES):
@@ -193,7 +193,7 @@ def remove_files(number):
 
 
 def open_mpi_environment(number, plan, folder):
-    """What makes Open MPI 4.1 start rank i on host i, over TCP alone."""
+    """Makes Open MPI 4.1 start rank i on host i, over TCP alone."""
     mca = {
         "orte_default_hostfile": os.path.join(folder, "hostfile"),
         "orte_tmpdir_base": os.path.join(folder, "tmp"),

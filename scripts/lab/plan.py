@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab is made of, worked out from a cluster's graph; makes nothing.
+"""Works out from a cluster's graph what a lab is made of; makes nothing.
 
 The graph is what `stepcast topology show --format json` prints, so that the lab and the forecast
 read one description. GPUs become hosts, everything else becomes a switch or a part of a link:
@@ -111,7 +111,7 @@ def quantity(text, units):
 
 
 def step_between(one, other):
-    """What joins two kinds of vertices, as src/cluster/irregular_cluster.cpp finds it."""
+    """Names what joins two kinds of vertices, as src/cluster/irregular_cluster.cpp finds it."""
     ends = {one, other}
     if "nvswitch" in ends or ends == {"gpu"}:
         return "nvlink"

@@ -154,7 +154,7 @@ class Lab:
 
 
 def caught_signals():
-    """What ends a lab in order; a signal that our parent had ignored stays so (nohup)."""
+    """Lists signals that end a lab in order; one that our parent had ignored stays so (nohup)."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
             yield number

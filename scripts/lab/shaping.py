@@ -7,8 +7,8 @@ All sizes are bytes, rates bytes/s, times seconds.
 MTU = 9000  # of 1500, headers would take 4 % of the rate instead of 0.7 %
 HEADER = 14  # Ethernet: the bucket counts it
 
-# What a bucket holds goes at the machine's own speed after a pause, so a message of this size
-# looks free: the bucket must be small. But it must outlast the delay between the moment at which a
+# A full bucket empties at the machine's own speed after a pause, so a message of this size looks
+# free: the bucket must be small. But it must outlast the delay between the moment at which a
 # packet may go and the moment at which the kernel sends it, for what overflows meanwhile is lost.
 # With a quarter of a millisecond four flows of 1 Gb/s reached 0.80 to 0.93 of it on two cores with
 # fifteen processes waiting for them, with half of one 0.98. Two packets are the least that works;
@@ -51,12 +51,12 @@ def largest_packet(rate):
 
 
 def delay(edge):
-    """What netem adds to the link."""
+    """Returns the delay that netem adds to the link."""
     return edge.latency if edge.latency >= MIN_DELAY else 0.0
 
 
 def window(plan, source, target):
-    """What a flow from host `source` to `target` has in flight at most."""
+    """Returns the bytes that a flow from host `source` to `target` has in flight at most."""
     there = plan.path(source.vertex, target.vertex)
     back = plan.path(target.vertex, source.vertex)
     round_trip = WINDOW_TIME + sum(edge.latency for edge in there + back)

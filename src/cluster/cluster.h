@@ -86,8 +86,8 @@ inline constexpr std::int64_t kMaxGpus = 131072;  // the largest clusters planne
 const char* name_of(ScaleUp scale_up);
 const char* name_of(Network network);
 std::optional<Network> network_named(std::string_view name);  // empty: there is none of that name
-// What clusters of that network state for NIC to NIC over one switch (topologies/clusters). Where
-// it is not stated, InfiniBand's.
+// Clusters of that network state this for NIC to NIC over one switch (topologies/clusters). It is
+// InfiniBand's if none is stated.
 Seconds usual_latency(std::optional<Network> network);
 bool speaks_verbs(std::optional<Network> network);  // InfiniBand's interface, over whatever wires
 const char* name_of(CpuVendor cpu);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks of a whole scenario add what they find here. A rule that reads a key with an error stays
+// The checks of a whole scenario add what they find. A rule that reads a key with an error stays
 // silent: its value is not what the user meant, and a second message would only mislead.
 #pragma once
 

@@ -114,7 +114,7 @@ struct Layout {
   std::int64_t micro_batch = 1;
   ScheduleKind schedule = default_schedule();
   std::string schedule_file;  // of "file:PATH"
-  // What stands in it; or the order that prices gave a schedule that asks for times.
+  // Its text; or the order that prices gave a schedule that asks for times.
   std::shared_ptr<const std::string> schedule_text;
   std::int64_t virtual_stages = 1;
   int zero = 0;

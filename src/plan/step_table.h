@@ -21,7 +21,7 @@ struct StageEnds {
   double reduce = 0;        // what follows the last backward, up to the barrier
   PassCost update;          // what follows the barrier, gathering on the compute stream included
   double norm_host = 0;     // the host's time between last backward and barrier
-  // What its side streams carry in a step of m micro-batches: first + more * (m / unit - 1).
+  // Its side streams carry this in a step of m micro-batches: first + more * (m / unit - 1).
   double gather_first = 0, gather_more = 0;
   double scatter_first = 0, scatter_more = 0;  // of gradients
   double extra_first = 0, extra_more = 0;      // kernels between passes (casts of gradients)

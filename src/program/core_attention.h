@@ -23,7 +23,7 @@ struct CoreAttentionBuffers {
   BufferId mask;          // of dropout, one byte an element
   BufferId dropped;       // probabilities after dropout
   BufferId context;       // tokens x heads*head_dim
-  // Where the fused kernels read and wrote other buffers: copies in fp8, what ranks exchanged.
+  // Valid if fused kernels read and wrote other buffers: copies in fp8, what ranks exchanged.
   QkvBuffers read;
   BufferId written;
 };

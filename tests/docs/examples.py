@@ -74,7 +74,7 @@ def check_document(document, path, update):
     with tempfile.TemporaryDirectory() as folder:
 
         def output_of(command, expected):
-            """What is to stand below the command; counts, and reports a difference."""
+            """Returns what is to stand below the command; counts, and reports a difference."""
             nonlocal examples, differing
             examples += 1
             actual = run(command, folder, path)

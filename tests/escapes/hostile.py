@@ -29,7 +29,7 @@ def strings(seed, count):
 
 
 def byte_strings(seed, count):
-    """The same as bytes, every fourth of them no UTF-8."""
+    """Draws the strings as bytes, every fourth of them no UTF-8."""
     draw = random.Random(seed)
     for index, text in enumerate(strings(seed, count)):
         data = text.encode()
@@ -54,7 +54,7 @@ def is_no_character(point):
 
 
 def shown(data):
-    """What a format without escapes can hold of the bytes: one U+FFFD for each thing it cannot."""
+    """Shows the bytes in a format without escapes: one U+FFFD for each thing it cannot hold."""
     text = data.decode("utf-8", "surrogateescape") if isinstance(data, bytes) else data
     out = ""
     for character in text:
@@ -73,7 +73,7 @@ def read_back(text):
 
 
 def replaced(data):
-    """What JSON, YAML and TOML hold: everything that is UTF-8."""
+    """Keeps what JSON, YAML and TOML hold: everything that is UTF-8."""
     return read_back(data.decode("utf-8", "surrogateescape").translate(
         {point: "\ufffd" for point in range(0xDC80, 0xDD00)}))
 

@@ -33,7 +33,7 @@ def escaped(form):
 
 
 def read_together(form, before, after, reader):
-    """What a program reads from one document that holds every escaped string."""
+    """Lets a program read one document that holds every escaped string."""
     parts = [before + text + after for text in escaped(form)]
     return subprocess.run(reader, input=b"".join(parts), capture_output=True, check=True).stdout
 

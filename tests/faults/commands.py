@@ -62,7 +62,7 @@ class Command:
     environment: dict = dataclasses.field(default_factory=dict)
     least: dict = dataclasses.field(default_factory=dict)
     launches: bool = False  # starts ranks: seconds, and other processes
-    # What is measured, or says what the machine has, differs: files must be whole, not equal.
+    # Files that hold measurements or the machine's facts differ: they must be whole, not equal.
     measures: bool = False
     at_once: bool = False  # what it prints is there again at once, and not worth a file
 

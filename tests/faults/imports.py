@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-# What belongs to files, clocks, memory and threads, by name.
+# Functions of files, clocks, memory and threads have such names.
 SUBJECT = re.compile(
     r"^(f?open(?!blas)|creat|f?read|p?readv?|p?writev?|fwrite|f?put[cs]$|f?get[cs]$|"
     r"f?(?:data)?sync|rename|link|unlink|mk|tmp|f?truncate|posix_fallocate|fallocate|sendfile|"

@@ -63,7 +63,7 @@ def marked_processes(sandbox):
 
 
 def orphans_of(sandbox):
-    """What still runs although it was given time to end, which is then ended."""
+    """Finds what still runs although it was given time to end, and ends it."""
     until = time.monotonic() + 10
     while (found := marked_processes(sandbox)) and time.monotonic() < until:
         time.sleep(0.05)
@@ -170,7 +170,7 @@ def journal_is_due(command):
 
 
 def faults_of(command, usual, outcome, point):
-    """What is wrong with how the command met the fault, in words."""
+    """Says what is wrong with how the command met the fault."""
     wrong = []
     if outcome.orphans:
         wrong.append(f"processes run on: {outcome.orphans}")
@@ -249,7 +249,7 @@ def lost(command, usual, outcome, point):
 
 
 def sample_of(points, command, number, seed):
-    """The same points every time, spread over the kinds."""
+    """Draws points, spread over the kinds: one seed gives the same ones every time."""
     chosen = []
     generator = random.Random(hashlib.sha256(f"{seed} {command.name}".encode()).digest())
     by_kind = collections.defaultdict(list)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the campaign measures in PyTorch, as far as that can be tried without PyTorch."""
+"""Tests what the campaign measures in PyTorch, as far as can be tried without PyTorch."""
 
 import copy
 import json
@@ -296,7 +296,7 @@ class Measurements(unittest.TestCase):
 
 
 class Kernels(unittest.TestCase):
-    """What of a profile is timed in PyTorch; the timer is a stand-in."""
+    """Tests what of a profile is timed in PyTorch; the timer is a stand-in."""
 
     def compare(self, name, output, most=4):
         profile = json.loads((ROOT / "calibrate/profiles" / f"{name}.json").read_text())

@@ -299,7 +299,7 @@ class Faults(MadeUpResults):
         return struck
 
     def goals(self):
-        """What there is, and what there is not with the reason, by the log of the last slice."""
+        """Reads what there is, and why anything is missing, from the log of the last slice."""
         told = json.loads(self.kept()["goals.json"])
         self.assertEqual(set(told), set(steps.GOALS))
         return told

@@ -159,7 +159,7 @@ def gradients(out, inputs, gradient, retain_graph):
 
 
 def choices_of_attention():
-    """What chooses a backend; `chosen` of the module is the one that is used now."""
+    """Makes a module that chooses a backend; its `chosen` is the one that is used now."""
     @contextlib.contextmanager
     def sdpa_kernel(backend):
         before, module.chosen = module.chosen, backend

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What TCP flows reach in a lab. Runs inside one:
+"""Measures what TCP flows reach in a lab. Runs inside one:
 
     scripts/lab.sh TOPOLOGY.json -- tests/lab/goodput.py SECONDS FROM-TO...
     scripts/lab.sh TOPOLOGY.json -- tests/lab/goodput.py round-trip A-B

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab would be made of: the shipped topologies through the program, and graphs by hand."""
+"""Plans labs, and makes none: the shipped topologies through the program, and graphs by hand."""
 
 import json
 import pathlib

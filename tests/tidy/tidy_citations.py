@@ -21,7 +21,7 @@ FUNCTION = re.compile(r"\b([a-z]\w*_\w+)\(\)")
 
 
 class Known:
-    """What can be cited."""
+    """Knows what can be cited."""
 
     def __init__(self, tree):
         self.tree = tree
@@ -42,7 +42,7 @@ class Known:
         return any(pattern.fullmatch(name) for name in self.names | self.folders)
 
     def has_header(self, path):
-        """As an include names it, or from the root of the repository."""
+        """Takes a path as an include names it, or from the root of the repository."""
         return any(f"{root}{path}" in self.names for root in ("", "src/", "tests/", "calibrate/"))
 
     @functools.cache

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What documents point to is there: files, headings, scripts, presets and commands."""
+"""Documents point to what is there: files, headings, scripts, presets and commands."""
 
 import json
 import os

@@ -19,7 +19,7 @@ BRACKETS = {"{": 1, "(": 1, "[": 1, "<": 1, "}": -1, ")": -1, "]": -1, ">": -1}
 
 
 def body_from(code, start):
-    """What stands between the brace before `start` and the one that closes it."""
+    """Returns the code between the brace before `start` and the one that closes it."""
     depth, at = 1, start
     while depth and at < len(code):
         depth += {"{": 1, "}": -1}.get(code[at], 0)

@@ -244,6 +244,19 @@ class Rules(unittest.TestCase):
         self.offends("words", "scripts/a.py", '"""Of all ranks."""\n', "Of")
         self.accepts("words", "scripts/a.py", "x = '# Of all ranks.'\n")
 
+    def test_first_words_of_comments(self):
+        source = "src/core/a.cpp"
+        for word in "The same", "Those", "What", "Where", "As", "Likewise":
+            for code in (f"// {word} of it.", f"int a;  // {word} of it.", f"/// {word} of it.",
+                         f"// One.\n//\n// {word} of it.", f"int a;  // all\n// {word} of it."):
+                self.offends("words", source, SPDX + code + "\n", f'begins with "{word}"')
+            for code in (f"// One.\n// {word} of it.", f"// One {word}.", f"// {word}ever it is.",
+                         f'"// {word} of it."'):
+                self.accepts("words", source, SPDX + code + "\n")
+        self.offends("words", "scripts/a.py", "x = 1  # What it is.\n", "What")
+        self.offends("words", "scripts/a.sh", "# SPDX\n# What it is.\n", "What")
+        self.offends("words", "scripts/a.py", '"""What it is."""\n', "What")
+
     def test_words_of_pages(self):
         name = "docs/a.md"
         long = "a word " * 16

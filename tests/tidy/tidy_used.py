@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a header declares, some program must use: a function, a header or a field that only tests
+"""Some program must use what a header declares: a function, a header or a field that only tests
 use, or nobody, is dead weight. A free function that only its own .cpp calls belongs there, unless a
 test calls it.
 
@@ -31,7 +31,7 @@ NOT_DECLARED = {"using", "typedef", "friend", "override", "operator", "~", "stat
 NOT_A_NAME = {"if", "for", "while", "switch", "return", "sizeof", "alignof", "decltype",
               "noexcept", "alignas", "explicit", "requires", "operator", "defined"}
 ACCESS = {"public", "private", "protected"}
-# What stands before a function that is handed on.
+# A function that is handed on stands behind one of these.
 HANDED_ON = {"::", "&", "(", ",", "{", "=", "return", "?", ":"}
 TYPES = {"class", "struct", "union", "enum"}
 
@@ -174,7 +174,7 @@ def is_header(name):
 
 
 def read_exceptions(tree):
-    """What is allowed, with the line that allows it."""
+    """Returns what is allowed, with the line that allows it."""
     file = tree.root / EXCEPTIONS
     lines = file.read_text().split("\n") if file.exists() else []
     return {line.partition(": ")[0].strip(): number for number, line in enumerate(lines, 1)

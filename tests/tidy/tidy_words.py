@@ -11,6 +11,8 @@ CPP_COMMENT = re.compile(r'^(?:[^"/]|"(?:\\.|[^"\\])*"|/(?!/))*?//+ ?(.*)')
 SCRIPT_COMMENT = re.compile(r"""^(?:[^"'#]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')*?#+ ?(.*)""")
 DOC_STRING = re.compile(r'^\s*"""(.*)')
 BEGINS_WITH_OF = re.compile(r"(?:^|[.!?:;] +)Of\b")
+# They begin clauses that lean on a sentence before, and before a comment's first there is none.
+LEANS = re.compile(r"(The same|Those|What|Where|As|Likewise)\b")
 
 
 def comments(file):
@@ -27,13 +29,17 @@ def comments(file):
 
 def check_sentences(tree):
     for file in tree.with_suffix(*SOURCES, *SCRIPTS):
-        end = "."
-        for number, text, goes_on in comments(file):
+        end, is_first = ".", True  # whether the next line begins a comment or a paragraph of it
+        for number, words, goes_on in comments(file):
             # A line that goes on begins a sentence only where the line before ended one.
-            text = (end if goes_on and text else ".") + " " + text
+            text = (end if goes_on and words else ".") + " " + words
             if BEGINS_WITH_OF.search(text):
                 yield f'{tree.name(file)}:{number}: a sentence begins with "Of"'
+            leans = LEANS.match(words)
+            if leans and (is_first or not goes_on):
+                yield f'{tree.name(file)}:{number}: a comment begins with "{leans[1]}"'
             is_licence = "SPDX" in text
+            is_first = is_licence or not words
             end = "." if is_licence else text.rstrip()[-1]
 
 
