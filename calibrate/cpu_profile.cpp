@@ -98,7 +98,7 @@ class CpuProfiler {
     out_.curves.push_back({curve_names()[static_cast<std::size_t>(curve)],
                            static_cast<std::int64_t>(samples), form, held_out, log_error});
   }
-  // With the held-out error where there is one.
+  // Tells of a fit with its held-out error, or without one with the data sheet's.
   void tell_fit(Curve curve, std::size_t samples, const FitError& form, const FitError& held_out,
                 bool has_held_out) {
     tell(curve, samples, form, held_out,
@@ -129,7 +129,7 @@ ordered_json CpuProfiler::machine() const {
   return to_json(machine);
 }
 
-// Over all kernels that repeat, each as long as it was measured.
+// Weighs all kernels that repeat, each by how long it was measured.
 double CpuProfiler::disturbance() const {
   double means = 0, medians = 0;
   for (const auto& [text, measured] : operations_) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what was measured on a processor to its profile (docs/formats/profile.md, format 1): what
+// Turns what was measured on a processor into its profile (docs/formats/profile.md, format 1): what
 // was measured as it stands, forms fitted to it for other shapes, size curves of collectives, and
-// the error of each. Same measurements, same bytes.
+// the error of each. Equal measurements give equal bytes.
 #pragma once
 
 #include <cstdint>

@@ -42,9 +42,9 @@ Result<Replay> replay(const Workload& workload,
                       const void* context = nullptr, std::vector<RateChange>* rates = nullptr,
                       const std::function<bool()>& stop = {});
 
-// Only the check for cycles, in the graph of stream order, dependencies and issuers with each task
-// as one vertex. Returns the tasks of one cycle, in which each waits for the one before it and the
-// first for the last; empty when the workload is sound.
+// Does the check for cycles alone, in the graph of stream order, dependencies and issuers with each
+// task as one vertex. Returns the tasks of one cycle, in which each waits for the one before it and
+// the first for the last; empty when the workload is sound.
 std::vector<TaskId> find_cycle(const Workload& workload);
 
 }  // namespace stepcast::sim

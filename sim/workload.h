@@ -25,7 +25,7 @@ using StreamId = Id<struct StreamTag>;
 using ResourceId = Id<struct ResourceTag>;
 using TaskId = Id<struct TaskTag>;
 
-// Per unit of rate: work 1/s at weight w takes w of the resource's capacity.
+// Loads a resource per unit of rate: work 1/s at weight w takes w of the resource's capacity.
 struct Use {
   ResourceId resource;
   double weight;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From published nccl-tests tables to the shipped curves of kernel times
+// Turns published nccl-tests tables into the shipped curves of kernel times
 // (calibrate/published/collectives*.json -> calibrate/profiles/collectives.json). Takes the host's
 // launches out and leaves out what the host, not the GPUs, decided (docs/collectives.md,
 // "Sources").

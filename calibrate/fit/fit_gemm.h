@@ -46,12 +46,12 @@ GemmFit fit_gemm_in_training(const Accelerator& accelerator, const std::vector<G
 FittedSurface fit_gemm_on_core(const Accelerator& accelerator,
                                const std::vector<GemmSample>& samples, const GemmFit& start);
 
-// For fewer samples, at least one: takes the family's form, with all its times scaled by one factor
-// to the median.
+// Makes do with fewer samples, at least one: takes the family's form, with all its times scaled by
+// one factor to the median.
 FittedSurface scale_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
                          const GemmFit& family, DataType precision);
 
-// For a few scattered points: the shape is pulled towards `family`, and no sample bends the result.
+// Fits scattered points: the shape is pulled towards `family`, and no sample bends the result.
 FittedSurface fit_gemm_scattered(const Accelerator& accelerator,
                                  const std::vector<GemmSample>& samples, const GemmFit& family,
                                  DataType precision);

@@ -24,8 +24,9 @@ struct MemoryCurve {
   std::int64_t held_out_points = 0;
 };
 
-// At least one point. The factor 1, which kinds without a point keep, stands for the median of the
-// kinds that stream (copies, sums, casts, fills, rotations) where one was measured, else of all.
+// Needs a point or more. The factor 1, which kinds without a point keep, stands for the median of
+// the kinds that stream (copies, sums, casts, fills, rotations) where one was measured, else of
+// all.
 MemoryCurve fit_memory_bound(const Accelerator& accelerator, const std::vector<TimedKernel>& points,
                              const MemoryFit& start);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From published tables to the profiles that ship: one curve per table, one profile per device.
+// Turns published tables into the profiles that ship: one curve per table, one profile per device.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In what unit a table of kernels states what was measured.
+// A table of kernels states in one of these units what was measured.
 #pragma once
 
 #include <optional>

@@ -48,7 +48,7 @@ std::optional<T> parse(std::string_view word) {
   return whole ? std::optional<T>(value) : std::nullopt;
 }
 
-// Without what launchers and mails put in front: "[1,0]<stdout>:", "[0] ", "12: ", "> ".
+// Cuts off what launchers and mails put in front: "[1,0]<stdout>:", "[0] ", "12: ", "> ".
 std::string_view untagged(std::string_view line) {
   while (true) {
     line.remove_prefix(std::min(line.find_first_not_of(" \t>|"), line.size()));

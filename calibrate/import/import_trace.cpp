@@ -374,7 +374,7 @@ class TraceReader {
     out.samples.push_back(sample);
   }
 
-  // From the members' ranks, which count node by node; without them as densely as they fit.
+  // Counts nodes from the members' ranks, which go node by node; else as densely as they fit.
   std::int64_t nodes_of(const std::vector<std::int64_t>& members, std::int64_t ranks) const {
     std::set<std::int64_t> nodes;
     if (std::ssize(members) == ranks) {

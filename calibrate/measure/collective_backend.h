@@ -36,8 +36,8 @@ class CollectiveBackend {
   virtual Meeting meet(std::size_t curve) = 0;
   virtual std::string key_of(ByteCount bytes) const = 0;  // of a point, in journals
 
-  // By the members alone, who all get the same: from the arrival of the last of them to the end on
-  // the last one. `begin_size` comes before the samples of a size.
+  // All members call these, and all get the same: from the arrival of the last of them to the end
+  // on the last one. `begin_size` comes before the samples of a size.
   virtual void begin_size(ByteCount bytes) = 0;
   virtual Sample sample(ByteCount bytes) = 0;
   virtual nlohmann::json facts_of_size() const = 0;  // beside the times; an object

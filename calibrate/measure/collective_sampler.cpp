@@ -14,8 +14,8 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// For messages that take longer than the budget of a point. Only a slow link makes them so long,
-// and a slow link is steady.
+// Messages that take longer than the budget of a point get so many. Only a slow link makes them so
+// long, and a slow link is steady.
 constexpr std::int64_t kFewestSamples = 4;
 constexpr double kShareOfBudget = 1.0 / 60;  // of one size of one transfer
 
@@ -35,7 +35,7 @@ bool CollectiveSampler::is_over() {
   return backend_.on_any_rank(budget_.now_s() - begin_s_ > budget_.of_all_s);
 }
 
-// From the journal where every rank has it there. Without samples where the budget is spent.
+// Takes the journal's point if every rank has it there. Takes no samples once the budget is spent.
 CollectiveSampler::Point CollectiveSampler::measure_size(const Meeting& meeting, ByteCount bytes) {
   const std::string key = backend_.key_of(bytes);
   const JournalPoint* known = journal_.find(key);

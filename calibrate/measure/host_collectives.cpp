@@ -159,7 +159,7 @@ std::unique_ptr<Request> HostCollectives::start(std::size_t count) {
   return nullptr;
 }
 
-// From the arrival of the last member to the end on the last one. Clocks of one machine agree.
+// Times from the arrival of the last member to the end on the last one. A machine's clocks agree.
 HostCollectives::Moved HostCollectives::move(std::size_t count, BusyCore* beside) {
   Communicator& group = *members_;
   // A common origin just before, so that times fit into floats to the nanosecond.

@@ -45,7 +45,7 @@ struct Job {
   bool registered_buffers = false;  // of the library that they communicate by
   std::string journal;              // folder: what is finished, so that a killed run goes on
 
-  // On GPUs: cuda::attention_settings().
+  // GPUs take the kernels that this names (cuda::attention_settings()).
   std::string attention = "fastest";
 };
 

@@ -26,7 +26,7 @@ struct Family {
   std::vector<SweepShape> shapes;
 };
 
-// By everything but the sizes, as one line of text: a map of them has the same order everywhere.
+// The key is everything but the sizes, as one line of text: such a map is in one order everywhere.
 using Families = std::map<std::string, Family>;
 
 void add(Families& families, const std::string& key, const Operation& operation, SweepShape shape) {

@@ -19,7 +19,7 @@ struct GridOptions {
   std::uint64_t seed = 1;
 };
 
-// None of `needed` is among them. Messages go from the smallest to 4 times the largest needed, each
+// It holds none of `needed`. Messages go from the smallest to 4 times the largest needed, each
 // 4 times the one before, rounded up to whole elements for each member.
 NeededMeasurements grid(const NeededMeasurements& needed, const GridOptions& options = {});
 

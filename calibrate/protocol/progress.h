@@ -18,8 +18,8 @@ class Progress {
   void finish(double seconds);  // a point that took so long
   std::int64_t done() const { return done_; }
 
-  // From the points of this run: the mean of all but the fastest and the slowest tenth, so that
-  // one interruption does not frighten anyone. None before the first.
+  // It follows from the points of this run: the mean of all but the fastest and the slowest tenth,
+  // so that one interruption does not frighten anyone. None before the first.
   std::optional<double> seconds_left() const;
 
   // At most `columns` long; `current` gives way first.

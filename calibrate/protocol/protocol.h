@@ -90,7 +90,7 @@ class Sampler {
  public:
   explicit Sampler(MeasurementProtocol protocol);
 
-  // Beyond enough() for the mean alone.
+  // More samples than enough() asks for improve the mean alone.
   void add(const Sample& sample);
   bool enough() const { return stopped_ != Stop::kNotYet; }
   Measurement result() const;  // of the samples so far; n = 0 when none was undisturbed

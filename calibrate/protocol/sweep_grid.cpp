@@ -98,7 +98,7 @@ class Grid {
     return whole(sizes);
   }
 
-  // In the box that two needed shapes span.
+  // Draws a shape in the box that two needed shapes span.
   SweepShape between() {
     const auto count = static_cast<std::int64_t>(needed_);
     const std::int64_t first = random_.below(count);

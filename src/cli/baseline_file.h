@@ -9,7 +9,7 @@
 
 namespace stepcast::cli {
 
-// Its text; nothing where an update makes it for the first time.
+// Returns its text; nothing if an update makes it for the first time.
 Result<std::optional<std::string>> read_baseline_file(const std::string& file, bool update);
 
 }  // namespace stepcast::cli

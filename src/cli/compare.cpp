@@ -192,7 +192,7 @@ json Comparison::stated(const PointFlags& point) {
   return scenario.is_object() ? std::move(scenario) : json::object();
 }
 
-// Between the files as the flags leave them, without what is varied.
+// Compares the files as the flags leave them, without what is varied.
 void Comparison::find_differences() {
   std::vector<json> scenarios;
   std::vector<ComparedDocument> documents;

@@ -7,8 +7,8 @@
 
 namespace stepcast::cli {
 
-// Over the profile that the device ships with, to output.file; tells of every fit on standard
-// error. Returns the exit code.
+// Writes a profile over the one that the device ships with to output.file; tells of every fit on
+// standard error. Returns the exit code.
 int write_gpu_profile(const Imported& measured, const ClusterSpec& cluster,
                       const DataFolders& folders, const OutputOptions& output);
 

@@ -26,7 +26,7 @@ struct CalibrationRequest {
 // error the journal stays: the next calibration to the same file goes on from it.
 int calibrate(const CalibrationRequest& request, const OutputOptions& output);
 
-// On behalf of another command: what one scenario needs and no more.
+// Asks on behalf of another command: what one scenario needs and no more.
 CalibrationRequest request_for(const std::string& scenario, const DataRoot& data,
                                const std::string& profile_path, double budget_s);
 

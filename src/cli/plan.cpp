@@ -59,7 +59,7 @@ std::vector<Question> questions_of(const PlanFlags& flags, const json& scenario,
   return out;
 }
 
-// That no rule allows a layout is an answer. A key or value that does not exist is a mistake of the
+// A layout that no rule allows is an answer. A key or value that does not exist is a mistake of the
 // user.
 Errors slips_of(const std::vector<Question>& questions) {
   Errors errors;

@@ -69,7 +69,7 @@ Result<bool> is_measured(const ValidatedRun& run, const Scenario& scenario,
   return known->provenance[static_cast<std::size_t>(Provenance::kDataSheet)] == 0;
 }
 
-// Into `profile`; returns the exit code.
+// Calibrates into the file `profile`; returns the exit code.
 int calibrate_into(const std::string& profile, double budget_s, const ValidatedRun& run,
                    const StatedScenario& stated, const DataRoot& data,
                    const OutputOptions& output) {

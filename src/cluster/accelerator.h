@@ -42,8 +42,8 @@ struct Accelerator {
 // An object of docs/formats/cluster.md, "Accelerators". Errors go to the value's document.
 Accelerator read_accelerator(const JsonValue& value);
 
-// By name, from `topologies_folder`/accelerators/, or by path when `name` is one (it has a '/' or
-// ends in .json). "cpu" is a core of this machine.
+// Finds it by name, in `topologies_folder`/accelerators/, or by path when `name` is one (it has a
+// '/' or ends in .json). "cpu" is a core of this machine.
 Result<Accelerator> find_accelerator(const std::string& name, const std::string& topologies_folder);
 Result<std::vector<Accelerator>> list_accelerators(const std::string& topologies_folder);
 

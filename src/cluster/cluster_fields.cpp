@@ -32,7 +32,7 @@ struct NetworkRow {
   bool verbs = false;
 };
 
-// By Network.
+// The rows are in the order of Network.
 constexpr std::array kNetworks = {NetworkRow{"infiniband", 1.2_us, true},
                                   NetworkRow{"roce", 1.0_us, true},
                                   NetworkRow{"efa", 10.0_us},

@@ -23,7 +23,7 @@ class DataFolder {
   Result<std::vector<std::string>> names() const { return data_names(folder_); }
   bool has(const std::string& name) const;
 
-  // By stem, or by path (core/data_name.h). The error names the nearest stem.
+  // Opens by stem, or by path (core/data_name.h). The error names the nearest stem.
   Result<std::unique_ptr<JsonDocument>> open(const std::string& name) const;
 
  private:

@@ -19,7 +19,7 @@ constexpr double kAssumedClockHz = 2e9;  // where the system states none
 constexpr BytesPerSecond kCoreBandwidth(10e9);
 // A message through shared memory is copied in and out.
 constexpr double kCopies = 2;
-// From one process to another that polls for it; one that sleeps wakes up later.
+// One process hands over to another that polls for it; one that sleeps wakes up later.
 constexpr Seconds kHandOver(1e-6);
 
 CpuVendor vendor_of(const std::string& vendor) {

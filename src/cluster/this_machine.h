@@ -22,7 +22,7 @@ struct MachineFacts {
   std::string unreadable;  // a file that is there and cannot be read: the facts are not complete
 };
 
-// From the texts of the files. The clock has to be the same on every call, because profiles hold
+// Reads the texts of the files. The clock has to be the same on every call, because profiles hold
 // fractions of the peak that follows from it: `max_frequency_khz` (cpufreq's cpuinfo_max_freq, ""
 // where there is none), else the name's "@ 2.50GHz", else half of the bogomips of an x86 processor
 // (its time-stamp counter), else "cpu MHz".

@@ -24,8 +24,8 @@ constexpr WrittenUnit kGigabytes{1e9, "GB/s"}, kGigabits{1e9 / 8, "Gb/s"}, kByte
 constexpr WrittenUnit kMicroseconds{1e-6, "us"}, kSeconds{1, "s"};
 constexpr WrittenUnit kTeraflops{1e12, "TFLOP/s"}, kGigaflops{1e9, "GFLOP/s"};
 
-// In the first unit in which a number reads back as this very value; a quotient is rounded, so its
-// neighbours are tried too.
+// Writes a number in the first unit in which it reads back as this very value; a quotient is
+// rounded, so its neighbours are tried too.
 template <class Value>
 std::string with_unit(Value value, std::initializer_list<WrittenUnit> units) {
   constexpr double kEndless = std::numeric_limits<double>::infinity();

@@ -8,7 +8,7 @@
 
 namespace stepcast {
 
-// By its base where it has one, else written out: its figures, or the graph of an irregular one.
+// Writes a cluster by its base if it has one, else its figures, or the graph of an irregular one.
 nlohmann::json to_json(const Cluster& cluster);
 
 // The graph of any cluster as a file of an irregular one, which reads back as that graph.

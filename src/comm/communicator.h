@@ -68,8 +68,8 @@ class Communicator {
   virtual std::unique_ptr<Communicator> group(const std::vector<int>& ranks, int tag) = 0;
 
   using Pending = std::unique_ptr<Request>;
-  // In place. The order of additions is fixed: same inputs, same bits on every rank and run. The
-  // maximum of anything and NaN is NaN.
+  // Works in place. The order of additions is fixed: same inputs, same bits on every rank and run.
+  // The maximum of anything and NaN is NaN.
   virtual Pending start_all_reduce(std::span<float> data, Reduction reduction) = 0;
   // Each rank's slice is at its place in `data` before, all slices are afterwards.
   virtual Pending start_all_gather(std::span<float> data) = 0;

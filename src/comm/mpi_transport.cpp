@@ -136,7 +136,7 @@ class MpiChannels final : public MpiTransport {
     std::deque<ReceiveTransfer*> waiting;  // for the announcement
   };
 
-  // Under mutex_.
+  // Callers of these hold mutex_.
   ContextId known_context(const std::string& name);
   void announce(const Channel& to, int number);
   void forget_ended_announcements();

@@ -14,7 +14,7 @@ namespace stepcast {
 // Called once by each rank, with equally many bytes; returns those of rank 0.
 using ShareBytes = std::function<std::vector<std::byte>(const std::vector<std::byte>& own)>;
 
-// By a broadcast among the ranks of `group`, which must outlive the result.
+// Shares them by a broadcast among the ranks of `group`, which must outlive the result.
 ShareBytes share_by(Communicator& group);
 
 }  // namespace stepcast

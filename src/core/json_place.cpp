@@ -16,7 +16,7 @@ class Walk {
     return 1 + std::count(text_.begin(), end, '\n');
   }
 
-  // Into the value under `key`, or the `index`-th; false where there is none, and then it stays.
+  // Enters the value under `key`, or the `index`-th; false if there is none, and then it stays.
   bool enter(std::string_view key) {
     return find('{', [&] {
       const std::string_view found = take_text();

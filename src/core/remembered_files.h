@@ -22,8 +22,8 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 
-// None of what is no file, and of one that changed within the last second: it may change again
-// before its time does.
+// Has no stamp for what is no file, nor for one that changed within the last second: it may change
+// again before its time does.
 std::optional<FileStamp> settled_stamp(const std::string& file);
 
 // Errors are not remembered. For several threads.

@@ -20,7 +20,7 @@ Error absent(const std::string& file) {
   return {ErrorCode::kNotFound, "cannot be read", file, "", "check the path"};
 }
 
-// From errno: there is no such file, or the system does not let it be read.
+// Says by errno that there is no such file, or that the system does not let it be read.
 Error unreadable(const std::string& file) {
   if (errno == ENOENT || errno == ENOTDIR) return absent(file);
   return {ErrorCode::kIo, fmt::format("cannot be read: {}", std::strerror(errno)), file, "", ""};

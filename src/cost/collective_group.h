@@ -44,7 +44,7 @@ std::int64_t tiers_above_leaves(const Cluster& cluster, std::span<const DeviceId
 
 GroupShape shape_of(const Cluster& cluster, const NicMap& nics, std::span<const DeviceId> members);
 
-// In the order in which the group first meets each domain.
+// Groups the members, in the order in which the group first meets each domain.
 std::vector<DomainMembers> by_domain(const Cluster& cluster, std::span<const DeviceId> members);
 
 }  // namespace stepcast

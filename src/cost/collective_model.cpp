@@ -72,7 +72,7 @@ NcclEstimate CollectiveModel::estimate(CollectiveKind kind, Bytes size, DataType
   return result;
 }
 
-// By how much the hops of an algorithm take longer here than usual. A latency of 0 is not stated.
+// Returns by how much hops of an algorithm take longer here than usual. Latency 0: not stated.
 Seconds CollectiveModel::wires(const NcclEstimate& estimate) const {
   Seconds local, network;
   if (cluster_.scale_up_latency.value() > 0) {

@@ -68,7 +68,7 @@ double throttling(const GemmFit& fit, double seconds, Pace pace) {
   return 1 + (fit.sustained_factor - 1) * seconds / (seconds + fit.sustained_s);
 }
 
-// At full clocks.
+// Takes the clocks to be full.
 double compute_seconds(const GemmFit& fit, double sms, double peak, double bandwidth,
                        const Gemm& gemm) {
   const auto menu = tile_menu(fit);

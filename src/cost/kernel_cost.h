@@ -23,7 +23,7 @@ struct KernelPrice {
   bool exact = false;  // this very operation was measured: its error is that of Curve::kExact
 };
 
-// Whose kernels run a program.
+// Tells whose kernels run a program.
 enum class KernelStyle {
   kOwn,      // this project's executor's: fused, and no copies of sharded units
   kFused,    // of a framework that compiles or fuses its elementwise chains

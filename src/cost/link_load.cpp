@@ -81,7 +81,7 @@ class Loads {
     return true;
   }
 
-  // To and from the NVSwitches.
+  // Loads the links to and from the NVSwitches.
   void switch_traffic(DeviceId device, double out, double in) {
     if (out > 0) spread(cluster_.topology.out_links(vertex_of(device)), out);
     if (in > 0) spread(cluster_.topology.in_links(vertex_of(device)), in);

@@ -9,8 +9,8 @@
 namespace stepcast {
 namespace {
 
-// Without a measurement. A message from a process to one that sleeps until it comes: the wake-up
-// and a few microseconds of MPI; a judgement, not a fit.
+// Stands in for a measurement. A message from a process to one that sleeps until it comes: the
+// wake-up and a few microseconds of MPI; a judgement, not a fit.
 constexpr Seconds kMessage(5e-6);
 // Copies through memory and the network stack run on the rank's core all the time.
 constexpr double kCpuShare = 1;

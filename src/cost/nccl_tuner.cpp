@@ -25,7 +25,7 @@ constexpr HopLatency kNvlinkHop{{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, 25, 25};
 constexpr HopLatency kPciHop{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, 0, 0};
 constexpr HopLatency kNetHop{{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, 18, 20.9};
 
-// By NcclGeneration, and [1, 2, more than 2 nodes].
+// Rows are by NcclGeneration, columns [1, 2, more than 2 nodes].
 using ByGeneration = std::array<std::array<double, 3>, 4>;
 constexpr ByGeneration kLlMax{{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}}};
 constexpr ByGeneration kRingLl128Max{
@@ -38,7 +38,7 @@ constexpr ByGeneration kNvlsTreeMax{
     {{26.5, 18.5, 10}, {24, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96, 43.8}}};
 constexpr std::array<double, 4> kNvlsEfficiency{0, 0, 0.85, 0.74};
 
-// By floor(log2(bytes / 64)), 64 B to 256 MiB; bandwidth of tree all-reduces.
+// Entries are by floor(log2(bytes / 64)), 64 B to 256 MiB; they bend tree all-reduces' bandwidth.
 using Correction = std::array<double, 23>;
 constexpr std::array<Correction, 3> kTreeCorrection{
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
@@ -215,8 +215,8 @@ class Tuner {
     return tree_hops + 2 * (local_ - 1) * local_hop;
   }
 
-  // Whose latencies add up. Across the network data that Simple leaves in a buffer is flushed
-  // before it is read, so that tuning.cc counts a NIC's latency twice.
+  // Counts hops whose latencies add up. Across the network data that Simple leaves in a buffer is
+  // flushed before it is read, so that tuning.cc counts a NIC's latency twice.
   void count_hops(Algorithm algorithm, Protocol protocol, NcclEstimate& out) const {
     const double tree_hops = 2 * std::floor(std::log2(nodes_));
     switch (algorithm) {

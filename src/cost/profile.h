@@ -199,7 +199,7 @@ struct Profile {
   const AttentionVariant* variant(const std::string& kernel) const;  // null when there is none
 };
 
-// By name from `folder`, or by path. Host costs come from hosts.json beside it.
+// Finds it by name in `folder`, or by path. Host costs come from hosts.json beside it.
 Result<Profile> load_profile(const std::string& name_or_path, const std::string& folder);
 
 // Reads the host costs of `document` (docs/formats/profile.md, "Hosts") over those in `hosts`.

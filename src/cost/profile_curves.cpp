@@ -196,7 +196,7 @@ void read_exact_samples(const JsonValue& value, Profile& profile) {
   reader.finish();
 }
 
-// Between processes by MPI, or between GPUs by NCCL.
+// Reads a curve between processes by MPI, or between GPUs by NCCL.
 void read_collective(ObjectReader& reader, Profile& profile) {
   if (!reader.required("transport")) return;
   if (reader.choice("transport", {"mpi", "nccl"}).value_or(0) == 0) {

@@ -32,8 +32,8 @@ struct WallShares {
   double checks = 0;   // for wrong results
 };
 
-// In the long run, with a checkpoint after each `interval` of training. `stragglers`, `waiting`,
-// `reduced` and `checks` stay 0: they are no part of this process.
+// Holds in the long run, with a checkpoint after each `interval` of training. `stragglers`,
+// `waiting`, `reduced` and `checks` stay 0: they are no part of this process.
 WallShares wall_shares(const FailureProcess& process, Seconds interval);
 
 // The scatter of goodput: over a wall time T its standard deviation is sqrt(result / T). In

@@ -24,11 +24,11 @@ struct Hazards {
   Seconds check_time;        // training stands still for so long
 };
 
-// In the long run, with a checkpoint after each `interval` of training: the failure process while
-// the job is whole, Erlang's loss formula for the waits between, or a number of lost nodes that is
-// Poisson where the job goes on without them; stragglers and corruption independent of all that.
-// The next check finds a corruption, which has what was trained since the last one done again and a
-// restart: a period P between checks of time V is good with probability e^-cP, so one takes
+// Holds in the long run, with a checkpoint after each `interval` of training: the failure process
+// while the job is whole, Erlang's loss formula for the waits between, or a number of lost nodes
+// that is Poisson where the job goes on without them; stragglers and corruption independent of all
+// that. The next check finds a corruption, which has what was trained since the last one done again
+// and a restart: a period P between checks of time V is good with probability e^-cP, so one takes
 // e^cP (P + V) + (e^cP - 1) R on average.
 WallShares wall_shares(const Hazards& hazards, Seconds interval);
 

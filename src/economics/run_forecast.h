@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the time of a step to days, dollars and energy of a run. A pure function, cheap enough to
+// Turns the time of a step into days, dollars and energy of a run. A pure function, cheap enough to
 // rank the candidates of a search by cost or goodput (a few microseconds each).
 #pragma once
 

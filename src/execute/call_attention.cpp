@@ -69,7 +69,7 @@ void call(const Attention& attention, KernelArrays& arrays, Kernels& kernels) {
                        .log_sum_exp = arrays.write(1, row_sums)});
     return;
   }
-  // Behind the packed gradients, or those of queries, keys and values.
+  // The workspace comes behind the packed gradients, or those of queries, keys and values.
   const std::size_t workspace = arrays.has_write(3) ? 3 : 1;
   kernels.attention_backward(
       {.shape = shape,

@@ -109,7 +109,7 @@ void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
                          .dy_stride = width});
 }
 
-// Inside the packed projection: the same head of all tokens, or all heads of a token as one row.
+// Norms inside the packed projection: one head of all tokens, or all heads of a token as one row.
 void call(const QueryKeyNorm& norm, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t tokens = norm.size.rows(), packed = norm.query + 2 * norm.key;
   const ArraySpec rows{tokens * packed, norm.type};
@@ -234,7 +234,7 @@ void call(const TokenEmbedding& embedding, KernelArrays& arrays, Kernels& kernel
   const Array tokens = arrays.tokens(count, embedding.vocab, embedding.ahead.value);
   if (embedding.backward) {
     const ArraySpec table{elements, embedding.gradient, {}, true};
-    // Behind the block's tokens, which a prediction module has none of.
+    // The gradient comes behind the block's tokens, which a prediction module has none of.
     const Array gradient = arrays.read(embedding.ahead ? 0 : 1, whole);
     kernels.embed_tokens_backward({.slice = slice,
                                    .tokens = tokens,

@@ -13,7 +13,7 @@ namespace stepcast {
 // have no kernels.
 bool call_kernel(const Operation::Work& work, KernelArrays& arrays, Kernels& kernels);
 
-// By family.
+// Call the kernel of each family of work.
 void call(const Gemm& gemm, KernelArrays& arrays, Kernels& kernels);
 void call(const AttentionProduct& product, KernelArrays& arrays, Kernels& kernels);
 void call(const Attention& attention, KernelArrays& arrays, Kernels& kernels);

@@ -54,7 +54,7 @@ class Device : public Allocator {
   virtual Kernels& kernels() = 0;
 
   virtual void zero(void* data, std::size_t bytes) = 0;
-  // In the order of what is computed; `from` may change afterwards.
+  // Runs in the order of what is computed; `from` may change afterwards.
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
   // Waits for what is computed, and is there afterwards.
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
@@ -62,8 +62,8 @@ class Device : public Allocator {
   // Host memory that copies are fast from and to.
   virtual void* allocate_host(std::size_t bytes) = 0;
   virtual void release_host(void* data) noexcept = 0;
-  // Between the two memories, behind what `after` holds. A GPU's host does not wait: both places
-  // stay as they are until `after` has come so far.
+  // Copies between the two memories, behind what `after` holds. A GPU's host does not wait: both
+  // places stay as they are until `after` has come so far.
   virtual void copy(void* to, const void* from, std::size_t bytes, CopyDirection direction,
                     DeviceStream after) = 0;
 

@@ -38,7 +38,7 @@ class ExpertRows {
   // last the end of them all.
   const std::vector<std::int64_t>& begins() const { return begins_; }
   std::int64_t rows() const { return begins_.back(); }
-  // For each of those where it lay as it came.
+  // Place of each of those rows among the rows as they came.
   const std::vector<std::int64_t>& order() const { return order_; }
 
  private:

@@ -40,7 +40,7 @@ class Groups {
   std::int32_t coordinate(Axis axis) const { return grid_.coordinate(axis, rank_); }
   // Places of the group's members along an axis, in the group's order.
   std::vector<std::int32_t> coordinates(AxisGroup group, Axis axis) const;
-  // To or from a stage, of this rank's pipeline; null where traffic is left out.
+  // Leads to or from a stage of this rank's pipeline; null if traffic is left out.
   struct Link {
     DeviceCommunicator* group = nullptr;
     int peer = 0;

@@ -32,7 +32,7 @@ class PassStreams {
   Device& device_;
   const std::vector<Operation>& pass_;
   OperationObserver* observer_;
-  // Empty where all is computed. By operation: somebody beside waits for it; its event.
+  // They are empty if all is computed. By operation: somebody beside waits for it; its event.
   std::vector<bool> is_awaited_;
   std::vector<EventHandle> events_;
   EventHandle begin_;

@@ -212,7 +212,7 @@ void RoleRunner::prepare_micro_batches() {
   }
 }
 
-// For this rank's tokens, which are a part of each micro-batch where tensor ranks share sequences.
+// Chooses for this rank's tokens: a part of each micro-batch if tensor ranks share sequences.
 Tensor RoleRunner::choose_experts(std::int32_t micro_batch) {
   const auto top_k = static_cast<std::size_t>(scenario_.model.moe->top_k);
   std::vector<std::int64_t> out(static_cast<std::size_t>(shape_.rows) * top_k);

@@ -109,7 +109,7 @@ class ExpertCall {
     return count_chosen(call_, shape_, call_.read(0));
   }
 
-  // In the order of ExpertRows, from that of the group's members.
+  // Puts counts into the order of ExpertRows, from that of the group's members.
   std::vector<std::int64_t> by_place(const std::vector<std::int64_t>& counts) const {
     const auto ranks = call_.groups.coordinates(AxisGroup::kTensorExpert, Axis::kEp);
     const auto tensor = call_.groups.coordinates(AxisGroup::kTensorExpert, Axis::kEtp);

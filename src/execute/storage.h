@@ -102,13 +102,13 @@ class Memory {
     return make(MemoryCategory::kBuffers, elements, type, stream, stream != Stream::kCompute,
                 false);
   }
-  // For an operation of a block on `stream`. What a gather writes comes from others; numbers that
-  // stand in for it are written by the computing stream.
+  // Makes a tensor for an operation of a block on `stream`. What a gather writes comes from others;
+  // numbers that stand in for it are written by the computing stream.
   Tensor make_in_block(const Buffer& buffer, Stream stream, bool gathers) {
     const Stream first = gathers && alone_ ? Stream::kCompute : stream;
     return make(buffer.category, buffer.elements, buffer.type, first, gathers, true);
   }
-  // For one operation on `stream`, and nothing that others send.
+  // Makes one for a single operation on `stream`, and for nothing that others send.
   Tensor make_temporary(std::int64_t elements, DataType type, Stream stream) {
     return make(MemoryCategory::kBuffers, elements, type, stream, false, false);
   }

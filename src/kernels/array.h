@@ -14,7 +14,7 @@ struct Array {
   DataType type = DataType::kFp32;
 
   explicit operator bool() const { return data != nullptr; }
-  // From its element `begin` on.
+  // Returns the array from its element `begin` on.
   Array from(std::int64_t begin) const {
     return {static_cast<std::byte*>(data) + begin * size_of(type), type};
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what was seen of a launch to how it ended and why. Causes go before consequences: when a
+// Finds from what was seen of a launch how it ended and why. Causes go before consequences: when a
 // rank dies, the others report that they lost it, and mpirun ends them by signals of its own.
 #pragma once
 

@@ -97,8 +97,8 @@ struct JobFiles {
   }
 };
 
-// By system calls: glibc 2.36 declares these functions for C alone. A number may have been given to
-// another process since it was read: a file descriptor stays with the process that it was opened
+// Makes system calls: glibc 2.36 declares these functions for C alone. A number may have been given
+// to another process since it was read: a file descriptor stays with the process that it was opened
 // for.
 void kill_if_marked(pid_t id, const std::string& mark) {
   const int process = static_cast<int>(::syscall(SYS_pidfd_open, id, 0));

@@ -142,7 +142,7 @@ inline constexpr AxisGroup AxisGroup::kExpert{Axis::kEp};
 inline constexpr AxisGroup AxisGroup::kExpertData{Axis::kEdp};
 inline constexpr AxisGroup AxisGroup::kTensorExpert{Axis::kEtp, Axis::kEp};
 
-// In ascending order.
+// The rows are in ascending order.
 struct NamedGroup {
   const char* name;
   AxisGroup group;
@@ -153,9 +153,9 @@ std::span<const NamedGroup> named_groups();
 std::string name_of(AxisGroup group);
 std::optional<AxisGroup> group_named(std::string_view name);  // nothing: no such name, no such axis
 
-// Whose traffic a collective of this group is. What spans several axes of a stage counts for the
-// one that reaches furthest in the usual order of ranks; what joins stages and something else, or
-// spans nothing, is nobody's.
+// Tells whose traffic a collective of this group is. What spans several axes of a stage counts for
+// the one that reaches furthest in the usual order of ranks; what joins stages and something else,
+// or spans nothing, is nobody's.
 std::optional<TrafficKind> traffic_of(AxisGroup group);
 
 // Neighbours in an inner part of a group: those that shard_group says of a group that shards

@@ -13,7 +13,7 @@ namespace stepcast {
 // `stated` tells what the file says from what a default says.
 void check_legality(const Scenario& scenario, const Stated& stated, Findings& findings);
 
-// Its part about recomputation, passes that run beside each other, and graphs of launches.
+// Checks recomputation, passes that run beside each other, and graphs of launches.
 void check_passes(const Scenario& scenario, Findings& findings);
 
 void check_support(const Scenario& scenario, Findings& findings);

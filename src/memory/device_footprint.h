@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From tensors to what the device holds: the caching allocator's rounding and fragmentation, and
+// Turns tensors into what the device holds: the caching allocator's rounding and fragmentation, and
 // the fixed part of context, libraries and communicators (docs/memory.md).
 #pragma once
 

@@ -106,7 +106,7 @@ std::optional<Gemm> product_of(const Operation::Work& work);
 
 // The memory-bound kernel that it is; nothing for other work.
 std::optional<MemoryBound> memory_bound(const Operation::Work& work);
-// Its size, to change it; null for other work.
+// Returns its size, to change it; null for other work.
 KernelSize* size_of_kernel(Operation::Work& work);
 
 // A kernel runs: it is neither a collective, nor another name, nor a copy that this project's

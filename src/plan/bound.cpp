@@ -236,7 +236,7 @@ double BoundMaker::time(const OrderFacts& order, const StepEnds& ends, const Pla
   const auto m = static_cast<double>(scenario_.micro_batches());
   const double units = m / static_cast<double>(ends.unit) - 1;
   const auto last = static_cast<std::int32_t>(chunks_.size()) - 1;
-  // From the barrier to the first forward of a stage, and of stage 0 through other stages' chunks.
+  // Bounds the time from the barrier to a stage's first forward, through other stages' chunks too.
   const auto opening = [&](std::size_t s) {
     const StageEnds& end = ends.stages[s];
     PassCost cost = end.update;
@@ -285,7 +285,7 @@ double BoundMaker::time(const OrderFacts& order, const StepEnds& ends, const Pla
   return best * kRounding;
 }
 
-// At the backward that finds most chunks in flight, and in the forward before it.
+// Looks at the backward that finds most chunks in flight, and at the forward before it.
 ByteCount BoundMaker::peak(const OrderFacts& order, const StepEnds& ends) const {
   const Shape shape(scenario_);
   const ByteCount boundary = shape.rows * shape.hidden * shape.element;

@@ -25,7 +25,7 @@ struct LayoutDimension : KeySearch {
   }
 };
 
-// In the order of the tree: what others depend on first, keys without dependants last.
+// Lists them in the order of the tree: what others depend on first, keys without dependants last.
 const std::vector<LayoutDimension>& layout_dimensions();
 
 }  // namespace stepcast

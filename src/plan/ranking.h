@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order found layouts stand. A forecast does not tell two layouts apart that differ by
-// less than its own error: among near ties the simpler one goes first.
+// Says in which order found layouts stand. A forecast does not tell two layouts apart that differ
+// by less than its own error: among near ties the simpler one goes first.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,7 @@ class RankAlone {
   sim::Workload work_;
 };
 
-// By task of the pass; empty where it is longer than the clock runs.
+// Returns times by task of the pass; nothing if it is longer than the clock runs.
 template <class Issue, class Add>
 std::vector<sim::Interval> replay(std::span<const PassTask> pass, RankAlone& rank, Issue&& issue,
                                   Add&& add) {

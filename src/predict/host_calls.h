@@ -20,7 +20,7 @@ struct HostCalls {
   }
 };
 
-// Beyond the operation's own launch (FrameworkRules::expert_host).
+// Counts what comes beyond the operation's own launch (FrameworkRules::expert_host).
 HostCalls calls_beside(const Operation& operation, const Scenario& scenario);
 
 }  // namespace stepcast

@@ -62,7 +62,7 @@ class LinkUse {
     }
   }
 
-  // By instructions, and inside passes.
+  // Counts collectives by instructions, and inside passes.
   Counts collectives_of(const Role& role, AxisGroup group) const {
     Counts out;
     for (const Instruction& what : role.instructions) {

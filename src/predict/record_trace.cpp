@@ -107,7 +107,7 @@ void OperationTrace::run(const Instruction& what, std::int32_t i, const Instruct
   draw_tasks(what, pass.tasks, alone->second, after(start, origin_), time / gpu);
 }
 
-// In order of time: host order and the order of several streams differ.
+// Records in the order of time: host order and the order of several streams differ.
 void record_memory(const SimulationInput& input, const Simulation& simulation, sim::Time origin,
                    std::int32_t c, Prediction& prediction) {
   const auto& tasks = simulation.tasks.back()[static_cast<std::size_t>(c)];

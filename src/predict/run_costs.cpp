@@ -147,7 +147,7 @@ const PassTasks& RunCosts::tasks(std::int32_t rank_class, const Instruction& wha
   return found->second;
 }
 
-// Its part of what both do by themselves, without the exchanges that the other one hides.
+// Returns its part of what both do by themselves, without the exchanges that the other one hides.
 double RunCosts::share_of_pair(const Table& table, const RunPass& run) const {
   const auto computing = [&](const RunPass& pass) {
     Seconds sum;

@@ -23,7 +23,7 @@ Stamps find_stamps(const Scenario& scenario, const Program& program, const RankG
 struct TransferWindow {
   InstructionIndex after, before;
 };
-// By instruction of the role.
+// Returns a window for each instruction of the role.
 std::vector<TransferWindow> transfer_windows(const Role& role);
 
 }  // namespace stepcast

@@ -41,7 +41,7 @@ struct TimePartRow {
   std::optional<TrafficKind> traffic = {};  // that the rank waited for
 };
 
-// In the order of the prediction file.
+// The rows are in the order of the prediction file.
 inline constexpr std::array kTimeParts{
     TimePartRow{TimeKind::kCompute, "compute", "compute", &TimeParts::compute},
     TimePartRow{TimeKind::kRecompute, "recompute", "recompute", &TimeParts::recompute},

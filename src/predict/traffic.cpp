@@ -28,7 +28,7 @@ class MessagePrices {
   MessagePrices(const CollectiveCosts& costs, const std::vector<Message>& messages)
       : costs_(costs), messages_(messages) {}
 
-  // By message. Valid until the next call.
+  // Returns a price for each message. Valid until the next call.
   const std::vector<CollectivePrice>& of(const std::vector<DeviceId>& members) {
     const std::optional<GroupShape> shape = costs_.shape(members);
     if (!shape) return fresh_ = price(members);

@@ -34,7 +34,7 @@ struct TransferShape {
   std::int32_t members = 2;      // rank classes that take part
   std::int32_t peer_class = -1;  // transfer between stages: the other rank class
 
-  // With all links free.
+  // Returns how long it takes with all links free.
   std::int64_t least_ps() const {
     return latency.ps + (work > 0 ? sim::duration(Seconds(work / rate_bound)).ps : 0);
   }

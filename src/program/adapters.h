@@ -17,7 +17,7 @@
 
 namespace stepcast {
 
-// By part of a packed layer; parts without an adapter have no buffers.
+// Buffers of a packed layer, one for each part; parts without an adapter have none.
 using PartBuffers = std::array<BufferId, 3>;
 
 // input_gradient() makes these, and weight_gradient() reads them.
@@ -29,8 +29,8 @@ struct AdapterGradients {
 class Adapters {
  public:
   Adapters() = default;
-  // Beside `matrix`: [outputs, inputs] on this rank, cut by rows or columns. None where the
-  // scenario trains no adapters. They are reduced and sharded over the ranks that hold the matrix.
+  // Puts adapters beside `matrix`: [outputs, inputs] on this rank, cut by rows or columns; none if
+  // the scenario trains none. They are reduced and sharded over the ranks that hold the matrix.
   Adapters(BlockBuilder& builder, const Parameter& matrix, std::int64_t tokens);
 
   bool any() const { return parts_.front().down.valid(); }

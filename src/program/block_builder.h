@@ -176,7 +176,7 @@ class BlockBuilder {
   const FrameworkRules& rules() const { return rules_; }
   const Shape& shape() const { return shape_; }
   AttentionSizes attention_sizes() const;
-  // In which weights' gradients are summed over micro-batches, or over the unit's one.
+  // Weights' gradients are summed in this type over micro-batches, or over the unit's one.
   DataType gradient_type() const {
     return mode_ == GradientMode::kUnit ? shape_.type : shape_.gradient;
   }

@@ -16,8 +16,8 @@ struct Bucket {
   std::vector<ElementRange> ranges;  // one collective each, of one group (Role::group_of)
 };
 
-// In the order of the backward pass. With `by_chunk` no bucket reaches over a chunk's end;
-// otherwise there is one for everything.
+// Cuts buckets in the order of the backward pass. With `by_chunk` no bucket reaches over a chunk's
+// end; otherwise there is one for everything.
 // `rule`: elements of a bucket; 0: no limit.
 std::vector<Bucket> cut_buckets(const RoleBuilder& builder, bool by_chunk, std::int64_t rule);
 

@@ -10,9 +10,9 @@ namespace stepcast {
 // by cuDNN with gradients of queries summed by atomics.
 enum class AttentionBy { kOwnKernels, kSameBits, kAtomics };
 
-// For one call. Our own kernels sum the gradients of keys and values in parts where few heads have
-// keys (attention_key_sums() in kernels/cuda/attention.h). cuDNN backward keeps the gradient of
-// every score in 16 bits, or sums of the queries' gradients in fp32; and where heads share keys,
+// One call takes this. Our own kernels sum the gradients of keys and values in parts if few heads
+// have keys (attention_key_sums() in kernels/cuda/attention.h). cuDNN backward keeps the gradient
+// of every score in 16 bits, or sums of the queries' gradients in fp32; and where heads share keys,
 // both gradients of each query head. So cuDNN 9.19 plans it
 // (`CudnnPlan.WorkspaceIsThatOfTheForecast`).
 ByteCount attention_workspace(const Attention& attention, AttentionBy by);

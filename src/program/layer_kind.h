@@ -16,7 +16,7 @@ struct LayerKind {
   auto operator<=>(const LayerKind&) const = default;
 };
 
-// That of the model's layer `layer`, counted from 0.
+// Returns the kind of the model's layer `layer`, counted from 0.
 LayerKind kind_of(const Scenario& scenario, std::int64_t layer);
 // Lists the kinds that the model has, ascending.
 std::vector<LayerKind> layer_kinds(const Scenario& scenario);

@@ -26,7 +26,7 @@ class SharedExpert {
   std::int64_t ffn_;
   Linear up_, down_;
   ParameterId gate_;
-  // From the latest forward.
+  // Backward reads these of the latest forward.
   struct Saved {
     BufferId activated, output;
     LinearInput entered, left;

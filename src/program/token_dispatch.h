@@ -33,7 +33,7 @@ class TokenDispatch {
   BufferId weights() const { return weights_; }  // of each row
 
  private:
-  // By the ways above: to the experts, and from them.
+  // These go the ways above: to the experts, and from them.
   BufferId bring_rows(BufferId rows, bool backward);
   BufferId return_rows(BufferId rows, bool backward);
   BufferId spread(BufferId tokens, bool backward);

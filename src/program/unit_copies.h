@@ -8,9 +8,9 @@
 
 namespace stepcast {
 
-// Behind the gather before a pass.
+// Adds the copies behind the gather before a pass.
 void copy_gathered_unit(const Scenario& scenario, BlockBuilder& builder);
-// Before the reduction behind a backward.
+// Adds the copies before the reduction behind a backward.
 void copy_unit_gradients(const Scenario& scenario, BlockBuilder& builder);
 
 }  // namespace stepcast

@@ -53,7 +53,7 @@ std::vector<std::string> import_format_names() {
 
 std::string detect_format(const std::string& text) {
   if (is_model_config(text)) return kHuggingFace;
-  // From the last on: the first takes any text.
+  // The last format is asked first, because the first takes any text.
   for (auto at = launch_formats().rbegin(); at != launch_formats().rend(); ++at) {
     if ((*at)->recognises != nullptr && (*at)->recognises(text)) return (*at)->name;
   }

@@ -16,7 +16,7 @@ struct LayoutText {
   std::int64_t mtp = 0;              // multi-token-prediction layers in all
 };
 
-// Empty when the text is none: another letter than E, t, m, L, or a repetition that is no count.
+// Returns nothing for another letter than E, t, m, L, or a repetition that is no count.
 std::optional<LayoutText> read_layout_text(std::string_view text);
 std::string layout_text(const std::vector<std::int64_t>& layers, std::int64_t mtp);
 

@@ -23,7 +23,7 @@ Written advice_json(const AdviceReport& report);
 std::string demands_text(const AdviceReport& report);
 // Says why the advised rung is the answer, or that no rung is.
 std::string because_text(const AdviceReport& report);
-// For a report that has neither an advice nor a way out.
+// Speaks for a report that has neither an advice nor a way out.
 std::string no_way_out_text(const AdviceReport& report);
 // A way out in words ("FSDP (ZeRO-3) on 4 GPUs, 5,100 tokens/s ..."), or what it lacks.
 std::string way_out_text(const RungResult& way, const Scenario& base);

@@ -18,7 +18,7 @@ struct TimePart {
   std::optional<TrafficKind> traffic = {};
 };
 
-// In the order of the prediction file; adds up to parts.total().
+// Lists the parts in the order of the prediction file; they add up to parts.total().
 std::vector<TimePart> parts_of(const TimeParts& parts);
 
 // Names a part when it is no rank's own, but that of the mean of ranks.
@@ -28,7 +28,7 @@ const char* label_of_mean(const TimePart& part);
 // compared.
 TimeParts mean_time(const Prediction& prediction);
 
-// From ideal FLOP time to the step time; adds up to the step time.
+// Lists the steps from ideal FLOP time to the step time; they add up to the step time.
 std::vector<TimePart> steps_of(const Waterfall& waterfall);
 
 // The largest steps beyond the ideal one, largest first, those of under 1 % of `total` left out.
@@ -37,8 +37,8 @@ std::vector<TimePart> largest_losses(const Waterfall& waterfall, Seconds total, 
 // The class of each stage with the largest device memory, by stage.
 std::vector<const RankClass*> fullest_by_stage(const Prediction& prediction);
 
-// By class: whether it holds the lowest rank of its stage, which stands for the stage in traces and
-// pictures, so that they stay readable; together these ranks are one pipeline.
+// Says of each class whether it holds the lowest rank of its stage, which stands for the stage in
+// traces and pictures, so that they stay readable; together these ranks are one pipeline.
 std::vector<bool> classes_of_one_pipeline(const Prediction& prediction);
 std::int32_t lowest_rank(const RankClass& rank_class);
 

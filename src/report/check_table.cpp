@@ -161,7 +161,7 @@ struct Section {
   TextTable table;
 };
 
-// Nothing where there was no limit to keep.
+// Says nothing if there was no limit to keep.
 std::string verdict(const CheckReport& report, const GateOutcome& gate) {
   if (!gate.closed) return "";
   const auto counted = [](std::size_t count, const char* what) {
@@ -189,7 +189,7 @@ std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate
         failure_table(report, false));
     add("Not supported yet, by reason (in no error)", failure_table(report, true));
   }
-  // Not part of the summary: what a run needs to be recorded is that it ran.
+  // These are no part of the summary: a run needs no more to be recorded than that it ran.
   if (!view.summary_only) {
     add("These ran for real, although the forecast says that they are illegal or do not fit",
         contradiction_table(report));

@@ -21,7 +21,7 @@ Written bullet(std::string_view words, Form form);
 Written colored_line(std::string_view words, std::string_view color, Form form);
 Written shown(const TextTable& table, Form form);
 
-// Between paragraphs: Markdown needs an empty line where text goes on.
+// Separates paragraphs: Markdown needs an empty line where text goes on.
 inline Written paragraph_end(Form form) { return form == Form::kMarkdown ? "\n" : Written(); }
 
 }  // namespace stepcast

@@ -69,7 +69,7 @@ std::string duration_text(Seconds time) {
 }
 
 std::string dollars_text(double dollars) {
-  // From where three digits round up to the next unit: $999,600 is a million.
+  // Three digits round up to the next unit from here on: $999,600 is a million.
   if (dollars >= 999.5e6) return "$" + number_text(dollars / 1e9, 3) + "B";
   if (dollars >= 999.5e3) return "$" + number_text(dollars / 1e6, 3) + "M";
   if (dollars >= 1 && dollars < 999.5) return fmt::format("${:.2f}", dollars);
@@ -98,7 +98,7 @@ std::string rate_text(BytesPerSecond rate) { return number_text(rate.value() / 1
 
 std::string parameters_text(std::int64_t count) {
   const auto value = static_cast<double>(count);
-  // From where three digits round up to the next unit: 999.9 million is 1 billion.
+  // Three digits round up to the next unit from here on: 999.9 million is 1 billion.
   if (value >= 999.5e9) return number_text(std::max(1.0, value / 1e12), 3) + " T";
   if (value >= 999.5e6) return number_text(std::max(1.0, value / 1e9), 3) + " B";
   return number_text(value / 1e6, 3) + " M";

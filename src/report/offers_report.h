@@ -55,7 +55,7 @@ struct NamedAnswer {
   std::size_t offer;
 };
 std::vector<NamedAnswer> named_answers(const OffersReport& report);
-// Its place, from 1.
+// Returns its place, counted from 1.
 std::size_t place_of(const OffersReport& report, std::size_t offer);
 
 struct OfferTotals {

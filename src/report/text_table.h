@@ -15,7 +15,7 @@ enum class Align { kLeft, kRight };
 struct Column {
   std::string title;
   Align align = Align::kRight;
-  // For long cells: in text() on a line of its own under the row, without a title.
+  // Long cells stand in text() on a line of their own under the row, without a title.
   bool below = false;
   // Only for sentences of the program itself: Markdown keeps their `code`.
   bool own_words = false;

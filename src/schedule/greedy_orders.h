@@ -14,7 +14,7 @@ namespace stepcast {
 struct GreedyPolicy {
   // Which passes go first where several could run: see kPreferences in the source.
   int preference = 0;
-  // At most so many micro-batches between their first forward and their last input gradient.
+  // So many micro-batches may be between their first forward and their last input gradient.
   std::int64_t in_flight = 1;
   // The first stage begins micro-batches no faster than one in so long.
   double interval = 0;

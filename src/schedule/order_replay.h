@@ -17,7 +17,7 @@ struct OrderSpan {
   std::vector<double> held;  // most activations at once, by stage
 };
 
-// None where the stages wait for each other for ever.
+// Returns nothing if the stages wait for each other for ever.
 std::optional<OrderSpan> replay_orders(const Pipeline& pipeline, const PassTimes& times,
                                        const std::vector<StageOrder>& orders);
 

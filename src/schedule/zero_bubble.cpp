@@ -42,7 +42,7 @@ class Filling {
     }
   }
 
-  // None where a stage has no room for its next forward.
+  // Returns nothing if a stage has no room for its next forward.
   std::optional<Attempt> run() {
     fill();
     for (std::int64_t round = 1; round < micro_batches_; ++round) {

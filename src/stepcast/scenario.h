@@ -28,8 +28,8 @@ namespace stepcast::api {
 
 class Scenario {
  public:
-  // From JSON text or a file. Errors: what is no JSON, or a file that cannot be read. `name` stands
-  // for the file in later errors.
+  // Reads JSON text or a file. Errors: what is no JSON, or a file that cannot be read. `name`
+  // stands for the file in later errors.
   static Result<Scenario> parse(const Data& data, std::string_view json,
                                 const std::string& name = "scenario");
   static Result<Scenario> load(const Data& data, const std::string& file);

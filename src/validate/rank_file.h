@@ -15,7 +15,7 @@
 
 namespace stepcast {
 
-// In seconds of a clock that all ranks of the machine share.
+// Times are in seconds of a clock that all ranks of the machine share.
 struct MeasuredSpan {
   double start = 0, end = 0;
 };

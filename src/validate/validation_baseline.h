@@ -21,7 +21,7 @@ struct RunFacts {
   std::optional<RankId> alone;
 };
 
-// By key of the prediction file; parts of the time as "time_s.compute".
+// Figures by key of the prediction file; parts of the time are "time_s.compute".
 using RecordedFigures = std::map<std::string, double>;
 
 struct ValidationBaseline {

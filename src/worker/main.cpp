@@ -63,7 +63,7 @@ int run(const std::string& file) {
   } catch (const std::exception& error) {
     fail(RankFailure::kInternal, error.what());
   }
-  // Without waiting for ranks that will not come: mpirun ends them.
+  // Ends without waiting for ranks that will not come: mpirun ends them.
   std::_Exit(1);
 }
 

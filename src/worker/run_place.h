@@ -22,7 +22,7 @@ struct RunPlace {
   // Reduces numbers of the host, in place, over all ranks.
   std::function<void(std::span<float>, Reduction)> all_reduce;
   std::function<std::unique_ptr<Device>()> device;
-  // For the rank that the numerics are held against; empty: as for the others.
+  // Makes the device of the rank that the numerics are held against; empty: as for the others.
   std::function<std::unique_ptr<Device>()> reference_device = {};
   // Marks around operations take the host's time: they get steps of their own.
   bool marks_apart = false;

@@ -298,7 +298,7 @@ class CalibrateGpuJob {
     if (known != nullptr) sustained_[name] = ordered_json::parse(known->extra);
   }
 
-  // Into the journal, unless there is nothing to tell.
+  // Measures the operation and writes it into the journal, unless it has no kernel here.
   void sample(Operation operation, const std::string& key) {
     const GpuCall call = gpu_call(operation.work, context());
     if (!call.run) {

@@ -203,7 +203,7 @@ std::string DeviceCollectives::key_of(ByteCount bytes) const {
 
 DeviceStream DeviceCollectives::stream() const { return members_->stream(); }
 
-// Behind what is on the communicator's stream, which needs no host to wait for it.
+// Starts behind what is on the communicator's stream, which needs no host to wait for it.
 void DeviceCollectives::start(ByteCount bytes) {
   const std::int64_t count = bytes / size_of(kType);
   const DeviceBuffer data{send_->data(), count, kType}, other{receive_->data(), count, kType};

@@ -81,7 +81,7 @@ std::optional<unsigned> Nvml::value_of(const char* function, std::optional<int> 
   return result == kSuccess ? std::optional(value) : std::nullopt;
 }
 
-// Empty where it tells nothing.
+// Returns an empty text if the driver tells nothing.
 std::string Nvml::reading(const char* function, std::optional<int> of, double unit,
                           const char* suffix) const {
   const auto value = value_of(function, of);

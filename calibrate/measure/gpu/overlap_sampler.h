@@ -28,10 +28,10 @@ class OverlapSampler {
   OverlapSampler(const OverlapSampler&) = delete;
   OverlapSampler& operator=(const OverlapSampler&) = delete;
 
-  // For one process alone: {"copy_to_device": {"product_slowdown", "slowdown", "bytes_per_s"},
-  // "copy_to_host", "copy_on_device"}; through pinned memory. Throws CudaError.
+  // One process alone calls this: {"copy_to_device": {"product_slowdown", "slowdown",
+  // "bytes_per_s"}, "copy_to_host", "copy_on_device"}; through pinned memory. Throws CudaError.
   nlohmann::ordered_json copies();
-  // By all members of the meeting of `collectives`: {"product_slowdown", "slowdown", "ranks"}.
+  // Members of the meeting of `collectives` call this: {"product_slowdown", "slowdown", "ranks"}.
   nlohmann::ordered_json collective(DeviceCollectives& collectives, std::size_t ranks,
                                     ByteCount bytes);
 

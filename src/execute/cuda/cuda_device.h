@@ -16,7 +16,7 @@ namespace stepcast {
 
 class CudaDevice final : public Device {
  public:
-  // On the calling thread's current GPU. Throws CudaError.
+  // Takes the calling thread's current GPU. Throws CudaError.
   explicit CudaDevice(const cuda::GemmSettings& products,
                       const cuda::AttentionSettings& attention = {});
   ~CudaDevice() override;

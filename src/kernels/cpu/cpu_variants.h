@@ -5,7 +5,7 @@
 
 namespace stepcast {
 
-// In fp32, on the calling thread.
+// Computes in fp32, on the calling thread.
 class CpuVariants final : public VariantKernels {
  public:
   void latent_rotary(const LatentRotaryArguments& call) override;

@@ -18,7 +18,7 @@ template <typename T>
 void accumulate(const T* more, T* sum, std::int64_t count);
 template <typename T>
 void scale(T* data, T factor, std::int64_t count);
-// In double, by blocks: the same for any alignment.
+// Sums in double, by blocks: the same for any alignment.
 template <typename T>
 double sum_of_squares(const T* data, std::int64_t count);
 

@@ -17,8 +17,8 @@ template <typename T>
 void latent_rotary(const LatentShape& shape, T* query, const T* up, Heads<const T> rotary_key,
                    T* key, T* value);
 
-// From the gradients of queries (in place), keys and values: those before the rotation, that of
-// `up`, and that of the rotary key, the sum over the heads.
+// Takes gradients of queries (in place), keys and values, and makes those before the rotation, that
+// of `up`, and that of the rotary key, the sum over the heads.
 template <typename T>
 void latent_rotary_backward(const LatentShape& shape, T* query_gradient, const T* key_gradient,
                             const T* value_gradient, T* up_gradient, T* rotary_gradient);

@@ -11,7 +11,7 @@
 
 namespace stepcast::cpu {
 
-// In place where `out` is `in`. Backward turns the other way.
+// Works in place if `out` is `in`. Backward turns the other way.
 template <typename T>
 void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t heads, std::int64_t head_dim,
             Heads<const T> in, Heads<T> out, bool backward);

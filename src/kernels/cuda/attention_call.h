@@ -31,7 +31,7 @@ struct AttentionBackward {
   float* key_sums;
 };
 
-// On tensor cores. T is Bf16 or Fp16.
+// These run on tensor cores. T is Bf16 or Fp16.
 template <typename T>
 void attend_by_tiles(const AttentionForward<T>& call, Stream stream);
 template <typename T>
@@ -40,7 +40,7 @@ std::int64_t key_parts_by_tiles(const AttentionShape& shape);
 template <typename T>
 void keys_backward_by_tiles(const AttentionBackward<T>& call, Stream stream);
 
-// On CUDA cores.
+// These run on CUDA cores.
 void attend_by_rows(const AttentionForward<float>& call, Stream stream);
 void queries_backward_by_rows(const AttentionBackward<float>& call, Stream stream);
 void keys_backward_by_rows(const AttentionBackward<float>& call, Stream stream);

@@ -22,7 +22,7 @@ struct AttentionSettings {
   std::optional<std::int64_t> most_workspace = {};  // nothing: what the device has free
 };
 
-// By name: "fastest", "atomics" (the fastest, with cuDNN's backward pass by atomics), "own" or
+// Reads a name: "fastest", "atomics" (the fastest, with cuDNN's backward pass by atomics), "own" or
 // "cudnn".
 AttentionSettings attention_settings(const std::string& name);
 

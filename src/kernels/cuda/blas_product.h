@@ -16,7 +16,7 @@ namespace stepcast::cuda {
 
 void check_blas(cublasStatus_t code, const char* call);
 
-// In the order of column_major.h: `first` is our B.
+// Holds operands in the order of column_major.h: `first` is our B.
 struct BlasOperands {
   const void* first;
   const void* second;
@@ -54,7 +54,7 @@ class BlasProduct {
   BlasProduct(const BlasProduct&) = delete;
   BlasProduct& operator=(const BlasProduct&) = delete;
 
-  // At most so many algorithms, those first that the library thinks fastest. Throws where it has
+  // Lists at most so many algorithms, those first that the library thinks fastest. Throws if it has
   // none.
   std::vector<cublasLtMatmulAlgo_t> algorithms(const BlasContext& context, int most) const;
   void run(const BlasContext& context, const BlasOperands& operands,

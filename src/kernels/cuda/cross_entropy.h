@@ -15,7 +15,7 @@ template <typename T>
 void cross_entropy(const LogitSlice& slice, const T* logits, const std::int64_t* targets,
                    std::int64_t rows, float* largest, float* sum, float* target, Stream stream);
 
-// In place: logits -> (exp(logit - largest)/sum - [column is the target]) * scale; 0 in padding.
+// Replaces logits by (exp(logit - largest)/sum - [column is the target]) * scale; 0 in padding.
 template <typename T>
 void cross_entropy_backward(const LogitSlice& slice, T* logits, const std::int64_t* targets,
                             std::int64_t rows, const float* largest, const float* sum, float scale,

@@ -23,11 +23,11 @@ template <typename T>
 void scale(T* data, float factor, std::int64_t count, Stream stream);
 template <typename T>
 void fill(T* data, float value, std::int64_t count, Stream stream);
-// Between any two of float, Bf16, Fp16.
+// Casts between any two of float, Bf16, Fp16.
 template <typename From, typename To>
 void cast(const From* from, To* to, std::int64_t count, Stream stream);
 
-// Into *sum, or added to it, in double and always in the same order. `workspace`: kSumBlocks
+// Writes into *sum, or adds to it, in double and always in one order. `workspace`: kSumBlocks
 // numbers.
 inline constexpr int kSumBlocks = 512;
 template <typename T>

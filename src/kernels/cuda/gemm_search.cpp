@@ -19,7 +19,7 @@ constexpr int kProducts = 4;   // timed together
 
 std::int64_t bytes_of(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }
 
-// From the first element of the first matrix of a batch to behind the last of the last one.
+// Counts from the first element of the first matrix of a batch to behind the last of the last one.
 std::int64_t extent(const ColumnMajorMatrix& matrix, std::int64_t batch, std::int64_t step) {
   return (matrix.columns - 1) * matrix.leading + matrix.rows + (batch - 1) * step;
 }

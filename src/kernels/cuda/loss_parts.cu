@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the parts of the cross-entropy to its value, one number for each row.
+// Turns the parts of the cross-entropy into its value, one number for each row.
 #include "kernels/cuda/cross_entropy.h"
 #include "kernels/cuda/eight.cuh"
 #include "kernels/cuda/reduce.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of cudnn/, where this was built without cuDNN's headers.
+// Takes the place of cudnn/ if this was built without cuDNN's headers.
 #include "core/assert.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/cudnn/attention.h"

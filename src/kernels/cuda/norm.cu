@@ -284,7 +284,7 @@ BackwardGrid backward_grid(std::int64_t rows, std::int64_t width, std::int64_t r
           static_cast<std::size_t>(teams * of_team)};
 }
 
-// Without a last wave that leaves most multiprocessors idle for as long as a full one takes.
+// Avoids a last wave that leaves most multiprocessors idle for as long as a full one takes.
 unsigned in_whole_waves(unsigned blocks, unsigned at_once) {
   return blocks <= at_once ? blocks : blocks - blocks % at_once;
 }

@@ -12,7 +12,7 @@
 
 namespace stepcast::cuda {
 
-// For each position the cosines of head_dim/2 angles, then their sines: sequence*head_dim elements.
+// Writes for each position cosines of head_dim/2 angles, then sines: sequence*head_dim elements.
 void rotary_table(std::int64_t sequence, std::int64_t head_dim, float* table, Stream stream);
 
 // Queries or keys. In place where `out` is `in`.

@@ -122,7 +122,7 @@ bool interleaves(ScheduleKind schedule) {
   return schedule == interleaved;
 }
 
-// With and without interleaving (schedules.py).
+// It has 1F1B with and without interleaving (schedules.py).
 bool offers(ScheduleKind schedule) {
   return schedule == default_schedule() || interleaves(schedule);
 }

@@ -23,7 +23,7 @@ struct Rung {
   std::vector<ValueRange> (*part)(const ClusterSpec&);
 };
 
-// From the lowest rung up.
+// Lists the rungs from the lowest one up.
 const std::vector<Rung>& ladder();
 
 // The one of this id, which exists.

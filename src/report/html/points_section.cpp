@@ -173,7 +173,7 @@ Html columns(const CompareReport& report, const MeanParts& used) {
   return table.html();
 }
 
-// To the right what is slower than in the first place, to the left what is faster.
+// Draws to the right what is slower than in the first place, to the left what is faster.
 Html apart(const std::vector<double>& shares, const std::vector<TimePart>& parts, double widest) {
   BarLine line;
   line.axis = 0.5;

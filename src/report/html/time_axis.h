@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From seconds to a share of the width of a picture, with a piece in the middle cut out where
+// Turns seconds into a share of the width of a picture, with a piece in the middle cut out where
 // everything would be too much to draw.
 #pragma once
 

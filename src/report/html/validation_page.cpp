@@ -131,7 +131,7 @@ PipelinePicture picture_of(const std::vector<TraceSlice>& slices, const std::str
   return out;
 }
 
-// By stage, of the ranks that stand for them.
+// Returns slices by stage, of the ranks that stand for them.
 std::vector<TraceSlice> forecast_slices(const Prediction& prediction) {
   const std::vector<bool> drawn = classes_of_one_pipeline(prediction);
   std::vector<TraceSlice> out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From values to places along a chart's axis, linear or logarithmic.
+// Turns values into places along a chart's axis, linear or logarithmic.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ class ValueAxis {
  public:
   enum class Scale { kLinear, kLogarithmic };
 
-  // From the values that are to be shown, which are positive on a logarithmic axis; with some room
-  // beyond the outermost. A linear axis begins at zero when all values are on one side of it.
+  // Takes the values that are to be shown, which are positive on a logarithmic axis; it leaves some
+  // room beyond the outermost. A linear axis begins at zero when all values are on one side of it.
   ValueAxis(Scale scale, const std::vector<double>& values);
 
   double place(double value) const;  // 0 to 1 inside the axis

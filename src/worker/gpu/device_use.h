@@ -14,7 +14,7 @@ class DeviceUse {
   // Make it before the first call that needs a context: what others use then is not this process's.
   DeviceUse();
 
-  // On the calling thread's current GPU. Where the driver's management library says nothing, all
+  // Looks at the calling thread's current GPU. If the driver's management library says nothing, all
   // that the GPU lacks is taken for this process's. Throws CudaError.
   std::int64_t bytes() const;
 

@@ -28,7 +28,7 @@ class Graph {
   Tensor value();                                                           // fp32, given by value
   Tensor inner(const Four& dims, cudnnDataType_t type = CUDNN_DATA_FLOAT);  // virtual
 
-  // Over the last two dimensions. Heads of b divide those of a.
+  // Multiplies over the last two dimensions. Heads of b divide those of a.
   void matmul(Tensor a, Tensor b, Tensor out);
   void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor out);
   void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor out,

@@ -19,8 +19,8 @@ class Plan {
   // The first engine that can run it, of those that heuristics propose (mode A, then the fallback).
   // `device`: finalized properties of a device. Throws CudaError with the library's last reason.
   Plan(const Descriptor& device, const Graph& graph);
-  // For the device that is there. The library's makers plan so in their frontend, and its oldest
-  // versions know nothing else.
+  // Plans for the device that is there. The library's makers plan so in their frontend, and its
+  // oldest versions know nothing else.
   Plan(cudnnHandle_t handle, const Graph& graph);
 
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
