@@ -410,7 +410,7 @@ TEST(ImportNcclTests, WhatNoLinkCarriesIsRefusedWithItsLine) {
       {head + "0 158.86 297.86 0" + in_place, "'0' is no time in us"},
       {head + "-6759.0 158.86 297.86 0" + in_place, "'-6759.0' is no time in us"},
       {head + "inf 158.86 297.86 0" + in_place, "'inf' is no time in us"},
-      // In ms: the bandwidths tell.
+      // These times are in ms: the bandwidths tell.
       {head + "6.7590 158.86 297.86 0" + in_place, "algbw is 158.9 GB/s, and 1073741824 bytes in"},
       // 8 NICs of 25 GB/s carry at most 200 GB/s into a node.
       {head + "2147.5 500.0 937.5 0" + in_place, "times as fast as the network of 200 GB/s"}};

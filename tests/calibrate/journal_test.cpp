@@ -146,7 +146,7 @@ TEST(Journal, AFlippedByteOfTheLastLineIsToldToo) {
   }
 }
 
-// Also what is still JSON, and still a measurement: a digit that changed on the disk, or by hand.
+// A line may still be JSON, and still a measurement: a digit changed on the disk, or by hand.
 TEST(Journal, EveryLineThatWasChangedIsNamedWithTheWayOut) {
   const TemporaryFolder folder;
   {

@@ -24,7 +24,7 @@ TEST(SweepGrid, StartsWithWhatIsNeeded) {
 TEST(SweepGrid, IsTheSameForTheSameSeedAndAnotherForAnother) {
   EXPECT_EQ(sweep_grid(kNeeded, {.seed = 5}), sweep_grid(kNeeded, {.seed = 5}));
   EXPECT_NE(sweep_grid(kNeeded, {.seed = 5}), sweep_grid(kNeeded, {.seed = 6}));
-  // On every machine and with every compiler: the first extra points of seed 1.
+  // Every machine and every compiler gives these: the first extra points of seed 1.
   const auto grid = sweep_grid({{1000, 1000}, {64000, 1000}}, {.extra = 2});
   EXPECT_EQ(grid[2], (SweepShape{769, 1252}));
   EXPECT_EQ(grid[3], (SweepShape{2236, 1000}));

@@ -99,7 +99,7 @@ class Running {
   }
 
   void signal(int number) const { ::kill(process_, number); }
-  // Its exit code, and what it said.
+  // Returns its exit code, and what it said.
   Outcome wait() {
     int status = 0;
     const bool ended = comes_true([&] { return ::waitpid(process_, &status, WNOHANG) != 0; });

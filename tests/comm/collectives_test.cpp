@@ -78,7 +78,7 @@ TEST_P(CommunicatorContract, ASecondRunGivesTheSameBits) {
     const std::vector<float> input = values_of(9, comm.rank(), 300000);
     std::vector<float> first = input;
     std::vector<float> second = input;
-    // At once, so that segments of the two come and go in any order.
+    // Both run at once, so that segments of the two come and go in any order.
     const auto one = comm.start_all_reduce(first, Reduction::kSum);
     const auto two = comm.start_all_reduce(second, Reduction::kSum);
     two->wait();

@@ -38,7 +38,7 @@ TEST(CheckpointInterval, TheBestIsLamberts) {
   }
 }
 
-// Also with preemptions, for which there is no closed form.
+// The best interval is so with preemptions too, for which there is no closed form.
 TEST(CheckpointInterval, NoOtherIntervalIsBetter) {
   SeededRandom random(4);
   for (int i = 0; i < 30; ++i) {

@@ -8,7 +8,7 @@
 
 namespace stepcast::testing {
 
-// In nats per token, given the one before.
+// Returns nats per token, given the one before.
 inline double text_entropy_nats(std::int64_t fan_out) {
   double sum = 0, of_weights = 0;
   for (std::int64_t j = 0; j < fan_out; ++j) {

@@ -43,7 +43,7 @@ std::vector<std::string> children_of(pid_t process) {
   return {std::istream_iterator<std::string>(ids), {}};
 }
 
-// Also one that nobody has waited for has no words any more.
+// A process that nobody has waited for has no words any more either.
 void wait_for_end(const std::string& process) {
   while (!read_file("/proc/" + process + "/cmdline").empty()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

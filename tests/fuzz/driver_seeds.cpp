@@ -43,7 +43,7 @@ void on_signal(int number) {
   ::_exit(1);
 }
 
-// On a stack of its own: one of the faults looked for is the end of the other one.
+// The handler has a stack of its own: one of the faults looked for is the end of the other one.
 void catch_signals() {
   static char stack[1 << 16];
   const stack_t own{stack, 0, sizeof stack};

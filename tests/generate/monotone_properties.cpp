@@ -66,7 +66,7 @@ Verdict is_no_longer(Case& c, const Scenario& changed, const std::string& change
   return out;
 }
 
-// Empty where the cluster has none of the resource, or is a graph that has no such figure.
+// Does not apply if the cluster has none of the resource, or is a graph without such a figure.
 Property faster(const ClusterResource& resource) {
   const std::string name = fmt::format("faster_{}", resource.name);
   return {name, fmt::format("a better {} makes no step longer", resource.title),

@@ -25,7 +25,7 @@ class Case {
 
   const Scenario& scenario() const { return drawn_.scenario; }
   const std::string& text() const { return drawn_.text; }
-  // Its forecast with samples of memory; the errors of one that has none.
+  // Returns its forecast with samples of memory; the errors of one that has none.
   const Result<Prediction>& forecast();
   const nlohmann::ordered_json& document();  // what `predict --format json` prints
   // Choices of one property for this scenario: a failure that is shrunk makes the same ones.
@@ -64,7 +64,7 @@ struct Property {
   std::uint64_t in_hundred = 1;  // it applies to at least so many of a hundred that it is asked of
 };
 
-// Its verdict. A scenario without a forecast violates each, and so does one that ends in an
+// Judges a scenario. One without a forecast violates each property, and so does one that ends in an
 // assertion.
 Verdict ask(const Property& property, Case& c);
 

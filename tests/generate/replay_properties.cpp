@@ -21,7 +21,7 @@ bool differ(Seconds one, Seconds other) {
   return !(std::abs((one - other).value()) <= reach);
 }
 
-// By rank: the class that it is in.
+// Returns for each rank the class that it is in.
 std::vector<const RankClass*> classes_of(const Prediction& prediction, std::size_t ranks) {
   std::vector<const RankClass*> out(ranks, nullptr);
   for (const RankClass& one : prediction.rank_classes) {

@@ -99,7 +99,7 @@ class MpiLaunch : public testing::Test {
     return id;
   }
 
-  // In the environment of mpirun and of every rank of this test.
+  // It stands in the environment of mpirun and of every rank of this test.
   const std::string mark_ = "STEPCAST_OF_ONE_TEST=" + new_launch_mark();
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 using Lines = std::vector<std::pair<int, std::string>>;
 
-// In pieces of `piece` bytes, as pipes deliver them.
+// Reads pieces of `piece` bytes, as pipes deliver them.
 Lines taken_apart(const std::string& merged, std::size_t piece = std::string::npos) {
   Lines out;
   RankOutput output(

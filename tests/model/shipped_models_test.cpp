@@ -36,7 +36,7 @@ Stated stated_by_source(const std::string& name) {
   return out;
 }
 
-// Without multi-token prediction: the library's classes, and so the published counts, leave it out.
+// Leaves out multi-token prediction, as the library's classes do, and so the published counts.
 std::int64_t main_parameters(const std::string& name) {
   const auto model = find_model(name, kShippedModels);
   EXPECT_TRUE(model) << to_string(model.error());

@@ -41,7 +41,7 @@ constexpr bool kSanitized = false;
 constexpr int kScenariosOfASeed = kSanitized ? 10 : 125;
 constexpr int kChangesOfAScenario = 2;
 
-// By how much a step may be longer all the same: work that overlaps meets at other times.
+// A step may be longer by this all the same: work that overlaps meets at other times.
 constexpr double kOtherMeetings = 0.001;
 // Gradients reduced in another type than they are kept in are cast, in launches of their own.
 constexpr double kCasts = 0.03;
@@ -57,7 +57,7 @@ double factor(SeededRandom& random) {
   return kFactors[random.below(static_cast<std::int64_t>(std::size(kFactors)))];
 }
 
-// Empty where the resource has no effect.
+// Makes no scenario if the resource has no effect.
 Change more_of(const ClusterResource& resource) {
   const std::string name = resource.name;
   return {name, kOtherMeetings,
@@ -88,7 +88,7 @@ Change wider_trunks() {
           }};
 }
 
-// Empty where the key has this value already, or may not have it.
+// Makes no scenario if the key has this value already, or may not have it.
 Change narrower(const char* key) {
   return {key, kCasts, [key](const DrawnScenario& drawn, SeededRandom&) -> std::optional<Scenario> {
             json stated = json::parse(drawn.text);

@@ -67,7 +67,7 @@ std::set<std::int64_t> values_of(const std::string& text, const char* path) {
   return out;
 }
 
-// From 16384 tokens on, with 4096 of them or more on a rank.
+// They do so from 16384 tokens on, with 4096 of them or more on a rank.
 TEST(Space, RanksShareLongSequencesOnly) {
   const auto scenario = [](const char* sequence) {
     return std::string(R"({"stepcast":1,"model":"llama-3.2-1b","cluster":"dgx-h100x1",
@@ -186,7 +186,7 @@ TEST(Space, WhatTheScenarioStatesIsFixed) {
   }
 }
 
-// By hand: tp 1 or 2; pp 1 or 2 of what is left; with 2 micro-batches' worth of batch on each.
+// Counts tp 1 or 2; pp 1 or 2 of what is left; with 2 micro-batches' worth of batch on each.
 TEST(Space, CountsCombinationsAsTheProductOfTheirValues) {
   const auto planner = planner_of(R"({"stepcast":1,"model":"gpt3-1.3b",
       "cluster":{"base":"dgx-a100-80g","gpus":2},

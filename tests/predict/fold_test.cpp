@@ -66,7 +66,7 @@ std::string random_layout(std::mt19937& random, Place place) {
   return text_of(c);
 }
 
-// On a cluster whose nodes and NICs the layout may straddle.
+// The layout may straddle nodes and NICs of its cluster.
 std::string random_scenario(std::mt19937& random) {
   return random_layout(random, [&](GptCase&) {
     const int gpus_per_node = pick(random, {4, 8});
@@ -76,7 +76,7 @@ std::string random_scenario(std::mt19937& random) {
   });
 }
 
-// On this machine, with fewer cores than ranks or a core for each.
+// This machine has fewer cores than ranks or a core for each.
 std::string random_local_scenario(std::mt19937& random) {
   return random_layout(random, [&](GptCase& c) {
     c.precision = "fp32";

@@ -118,7 +118,7 @@ TEST(Interval, IsAsWideAsTheErrorsOfRunsLikeTheScenario) {
   EXPECT_TRUE(found.unproven.empty());
 }
 
-// By the square, and half as far down as up.
+// It widens by the square, and half as far down as up.
 TEST(Interval, WhatNoRunProvesWidensTheUpperSideMost) {
   const Interval known = of({"a"}), unknown = of({"a", "d", "e"});
   EXPECT_EQ(unknown.unproven, (std::vector<std::string>{"d", "e"}));

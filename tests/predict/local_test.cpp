@@ -22,7 +22,7 @@ using testing::scenario_from;
 using testing::source_folders;
 using testing::text_of;
 
-// In fp32 on this machine, where `cores` are shared; 0: a core for each rank.
+// Runs in fp32 on this machine, where `cores` are shared; 0: a core for each rank.
 std::string local_text(GptCase c, int cores, const std::string& profile = "none") {
   c.precision = "fp32";
   c.cluster = R"("base": "local", "shared_cores": )" + std::to_string(cores);

@@ -102,7 +102,7 @@ Recompute recomputing(RecomputeMode mode, std::vector<RecomputedModule> modules 
   return out;
 }
 
-// Nothing, everything, and all modules.
+// Recomputes nothing, everything, and all modules.
 std::vector<Recompute> of_each_mode(const Model& model) {
   return {recomputing(RecomputeMode::kNone), recomputing(RecomputeMode::kFull),
           recomputing(RecomputeMode::kSelective, modules_of(model))};

@@ -38,7 +38,7 @@ std::vector<Operation> pass() {
 
 using Times = std::array<double, 5>;
 
-// In the order of pass_pair.h, each stream in turn.
+// Follows pass_pair.h, each stream in turn.
 double closed_form(const Times& f, const Times& b) {
   const double before_b = b[0], before_f = before_b + f[0];
   const double there_b = before_b + b[1];

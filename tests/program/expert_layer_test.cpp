@@ -208,7 +208,7 @@ TEST(Experts, WaitForTheHostUnlessTheirSizesAreKnown) {
   EXPECT_EQ(reads(c), 0);
 }
 
-// With a bias for each expert, or with none.
+// Makes a layer with a bias for each expert, or with none.
 Block biased_layer(const std::string& release, bool biases) {
   ExpertCase c;
   c.dp = 1;

@@ -28,7 +28,7 @@ GptCase sharded(const std::string& framework, int zero, int group) {
   return c;
 }
 
-// By the group and the kind of collective: bytes of one step.
+// Counts bytes of one step by the group and the kind of collective.
 std::map<std::pair<std::string, CollectiveKind>, ByteCount> moved(const Program& program) {
   std::map<std::pair<std::string, CollectiveKind>, ByteCount> out;
   for (const Instruction& what : program.roles[0].instructions) {

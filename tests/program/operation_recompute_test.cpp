@@ -40,7 +40,7 @@ std::int64_t saved_by(const Block& block) {
   return (total(block.pass(Pass::kForward).memory.after) - 4 * kTokens * kHeads) / 2;
 }
 
-// By name, the columns that products make in the second forward.
+// Lists by name the columns that products make in the second forward.
 std::map<std::string, std::int64_t> made_again(const Block& block) {
   std::map<std::string, std::int64_t> out;
   for (const Operation& operation : block.pass(Pass::kBackward).operations) {

@@ -88,7 +88,7 @@ SplitCase random_split_case(Random& random) {
   return c;
 }
 
-// With one chunk per stage or with two, whichever is shorter: that is what the others have too.
+// It takes one chunk per stage or two, whichever is shorter: that is what the others have too.
 TEST(Auto, IsNeverLongerThanOthersInTheSameMemoryAndShorterInTheMean) {
   Random random(2405);
   double ratios = 0;

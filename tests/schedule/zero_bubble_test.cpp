@@ -96,7 +96,7 @@ TEST(ZeroBubble, SpansAndPeaksAreThoseOfTheAuthorsScheduler) {
   EXPECT_EQ(rows, 360);
 }
 
-// From 2 to 32 stages, with four times as many micro-batches; the closed forms begin with 3.
+// It holds for 2 to 32 stages, with four times as many micro-batches; the forms begin with 3.
 TEST(ZeroBubble, BubblesAndPeaksOfVHalfAndVMinAreTheClosedForms) {
   for (const char* name : {"v-half", "v-min"}) {
     const ScheduleKind kind = schedule_named(name);

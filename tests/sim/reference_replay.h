@@ -124,7 +124,7 @@ class ReferenceReplay {
     for (std::size_t i = 0; i < flowing.size(); ++i) states_[flowing[i]].rate = rates[i];
   }
 
-  // From one event to the next; false when nothing is left to happen.
+  // Goes from one event to the next; false when nothing is left to happen.
   bool step() {
     while (post_and_start() || end_tasks()) {
     }

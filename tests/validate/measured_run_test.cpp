@@ -144,7 +144,7 @@ TEST(MeasuredRun, WaitsForReplicasAreExposedDataParallelTime) {
   EXPECT_NEAR(measured.time.compute.value(), 2, 1e-12);
   EXPECT_NEAR(measured.time.exposed_dp.value(), 1.5, 1e-12);
   EXPECT_NEAR(measured.time.bubble.value(), 0, 1e-12);
-  // Behind the last backward, so outside the span: busy 2 and 2.5 of 2.5 s.
+  // The gap is behind the last backward, so outside the span: busy 2 and 2.5 of 2.5 s.
   EXPECT_NEAR(measured.bubble_fraction.median, 1 - (2 / 2.5 + 1) / 2, 1e-12);
 }
 

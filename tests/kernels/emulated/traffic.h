@@ -36,7 +36,7 @@ class TrafficCounter {
   std::vector<KernelTraffic> take();  // of the launches since the last call
 };
 
-// For the emulator: where device memory is, and what runs.
+// The emulator says with these where device memory is, and what runs.
 void device_memory_begins(void* data, std::size_t bytes);
 void device_memory_ends(void* data);
 class KernelRun {

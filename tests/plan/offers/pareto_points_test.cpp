@@ -23,7 +23,7 @@ std::vector<ParetoFigures> random_figures(SeededRandom& random, std::size_t coun
   return out;
 }
 
-// At least as good in all regards and better in one.
+// Whether one is at least as good in all regards and better in one.
 bool dominates(const ParetoFigures& one, const ParetoFigures& other) {
   if (one.dollars.has_value() != other.dollars.has_value()) return false;
   const auto values = [](const ParetoFigures& f) {

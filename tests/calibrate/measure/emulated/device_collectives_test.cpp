@@ -136,7 +136,7 @@ TEST_F(DeviceCollectivesTest, RegisteredBuffersAreThoseOfTheGroup) {
   EXPECT_EQ(emulated::nccl_use().allocations, before.allocations);
 }
 
-// From ranks to the profile that a forecast reads: what was measured comes back.
+// Ranks measure, and a forecast reads their profile: what was measured comes back.
 TEST_F(DeviceCollectivesTest, TheProfileHoldsTheMeasuredTimes) {
   const testing::TemporaryFolder folder;
   as_each_gpu(4, [&](const std::unique_ptr<DeviceCommunicator>& world) {

@@ -358,7 +358,7 @@ ncclResult_t issue(ncclComm_t comm, cudaStream_t stream, Call call) {
   return ncclSuccess;
 }
 
-// Its work ends without its peers, who are told of a death.
+// Ends its work without its peers, who are told of a death.
 void leave(ncclComm_t comm, bool dies) {
   const std::lock_guard lock(everything);
   Member& member = *comm->member;

@@ -11,7 +11,7 @@ namespace stepcast::emulated {
 // Refused.
 void expect_connected(const Object& graph);
 
-// By unique id: arrays, and numbers by value.
+// Binds arrays, and numbers by value, to unique ids.
 struct Bindings {
   std::map<std::int64_t, void*> arrays;
   std::map<std::int64_t, float> values;
