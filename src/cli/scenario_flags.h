@@ -29,8 +29,8 @@ struct ScenarioFlags {
   std::string file;
   std::vector<std::unique_ptr<Value>> values;
   std::vector<std::string> sets;    // "path=value", applied after the values
-  std::vector<std::string> varied;  // the same of one point of a grid, applied last
-  std::vector<std::string> fixed;   // the same of a search, applied after `sets`
+  std::vector<std::string> varied;  // such a text for one point of a grid, applied last
+  std::vector<std::string> fixed;   // such a text for a search, applied after `sets`
   std::string assume;               // family for an unknown model_type
 };
 

@@ -69,7 +69,7 @@ class CollectiveCurve {
   double efficiency_ = 1;
   Bytes smallest_, largest_;
   std::vector<Point> points_;        // by step
-  std::vector<Point> by_algorithm_;  // the same by algorithm, then by step
+  std::vector<Point> by_algorithm_;  // all points by algorithm, then by step
 };
 
 class CollectiveCurves {

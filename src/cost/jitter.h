@@ -15,7 +15,7 @@ inline constexpr double kP10ToP90 = 2.5631;  // standard deviations of a normal 
 struct Jitter {
   double variance_s2 = 0;       // of the body of the distribution
   Seconds tail;                 // the mean's distance from the median: rare disturbances
-  double tail_variance_s2 = 0;  // of those
+  double tail_variance_s2 = 0;  // of these disturbances
 
   Jitter& operator+=(const Jitter& next);
 };

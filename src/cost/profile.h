@@ -97,7 +97,7 @@ struct AttentionFit {
   double length_half = 0;         // sequence length at which efficiency halves
   double blocks_half = 0;         // (batch*heads*length/128) blocks over SMs at which it halves
   double overhead_s = 0;
-  double backward_blocks_half = 0;  // the same of the backward kernel
+  double backward_blocks_half = 0;  // where the backward kernel's efficiency halves
   double backward_length_half = 0;
   double causal_efficiency = 1;  // of long causal sequences against full ones: uneven blocks
   std::array<double, 3> head_dim_factor{1, 1, 1};  // efficiency at 64, 128, 256 against 128

@@ -27,7 +27,7 @@ struct Price {
 using PriceList = std::vector<Price>;
 
 struct PriceFiles {
-  std::string folder;    // of those that ship
+  std::string folder;    // holds those that ship
   std::string own = {};  // a file of the user's that goes before them; empty: none
 };
 

@@ -25,7 +25,7 @@ struct RunTerms {
   double tokens_per_step = 0;
   std::int64_t gpus = 0;         // that train
   std::int64_t rented_gpus = 0;  // as many as are let together, spare nodes too
-  std::int64_t spare_gpus = 0;   // of these
+  std::int64_t spare_gpus = 0;   // some of the rented ones
   std::int64_t rented_together = 0;
   Seconds least_rental;  // that is billed
   std::optional<double> dollars_per_gpu_hour;

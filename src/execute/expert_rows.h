@@ -15,8 +15,8 @@ namespace stepcast {
 
 // A rank among those that tokens are dispatched among.
 struct ExpertPlace {
-  std::int64_t rank = 0;    // of those that experts are dealt among
-  std::int64_t tensor = 0;  // of those that share them
+  std::int64_t rank = 0;    // place among the ranks that experts are dealt to
+  std::int64_t tensor = 0;  // place among the ranks that share one expert
 };
 
 class ExpertRows {

@@ -34,7 +34,7 @@ class StreamEngine {
     Transfer transfer;
     EventHandle event;
     Pending request;
-    std::size_t begun = 0;  // of its starts
+    std::size_t begun = 0;  // so many of its starts have been made
     bool started = false;
   };
   void serve();

@@ -38,7 +38,7 @@ class ProcessGroup {
   static Result<ProcessGroup> start(const ProcessCommand& command);
   ProcessGroup(ProcessGroup&& other) noexcept;
   ProcessGroup& operator=(ProcessGroup&&) = delete;
-  ~ProcessGroup();  // as kill()
+  ~ProcessGroup();  // kills what still runs, as kill() does
 
   pid_t id() const { return id_; }
 

@@ -20,7 +20,7 @@ constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
 // A signal's disposition belongs to the whole process, and its handler is given nothing but a
 // number: this state cannot be anybody's member.
 struct Noted {
-  std::mutex mutex;  // of what no handler touches
+  std::mutex mutex;  // guards what no handler touches
   int watches = 0;
   std::array<struct sigaction, kSignals.size()> before{};
   std::array<int, 2> pipe{-1, -1};

@@ -25,7 +25,7 @@ struct FrameworkTraits {
   // Defaults of scenario keys. `default_for`: which stated layouts mean this framework when none is
   // named; null: none do.
   bool (*default_for)(const Layout& stated) = nullptr;
-  const char* default_when = "";  // the same in words: "zero is 3"
+  const char* default_when = "";  // says it in words: "zero is 3"
   int zero = 0;
   bool compile = true;          // elementwise chains run as fused kernels
   bool gradients_fp32 = false;  // 16-bit training keeps and reduces gradients in fp32

@@ -36,7 +36,7 @@ enum class Field {
   kOverlapTp,
   kOverlapPp,
   kFramework,
-  kOther,  // of a sub-result's own
+  kOther,  // a sub-result uses it as it likes
   kCount
 };
 

@@ -57,7 +57,7 @@ class BlockCosts {
   // "Tensor-parallel overlap").
   struct SplitProduct {
     std::size_t moved, computed;  // places of both in the pass
-    Seconds computing, moving;    // of all pieces; what of moving them shows
+    Seconds computing, moving;    // of all pieces; `moving`: only what computing does not hide
     void apply(std::span<PricedOperation> operations) const;
   };
   std::vector<SplitProduct> find_splits(std::span<const PricedOperation> operations) const;

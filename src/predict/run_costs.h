@@ -29,7 +29,7 @@ class RunCosts {
   const RunCost& run(std::int32_t rank_class, const Instruction& instruction) const;
   // A pass over a block, or over two of passes that alternate, priced once.
   struct PricedBlock {
-    std::vector<Operation> issued_in_turn;  // of two
+    std::vector<Operation> issued_in_turn;  // by two passes that alternate
     std::vector<PricedOperation> operations;
     RunCost cost;
   };

@@ -71,7 +71,7 @@ class UseSum {
 struct Beside {
   std::vector<LinkUse> use;  // when all of it is under way at once
   std::int32_t stage = -1;   // whose passes send it; -1: not inside passes
-  Seconds time;              // of one rank's in a step
+  Seconds time;              // that one rank spends on it in a step
   std::map<std::int32_t, std::vector<InstructionIndex>> issued;  // by stage
   std::set<Message> messages;                                    // whose use is known
 };
@@ -93,7 +93,7 @@ struct PassTime {
 // The collectives of a group inside the passes of a stage may lose this to other traffic, at most.
 struct Loss {
   AxisGroup group;
-  Seconds most, of;          // of the time of all passes
+  Seconds most, of;          // at most `most` of `of`, the time of all passes
   std::vector<bool> passes;  // by instruction: it may run beside that traffic
 };
 

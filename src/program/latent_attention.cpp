@@ -57,7 +57,7 @@ LatentRotary LatentAttention::rotation(bool backward) const {
   const std::int64_t moved =
       heads() * (2 * mla_.qk_rope_head_dim + up_width()) + mla_.qk_rope_head_dim + made;
   const double bytes = static_cast<double>(shape.element * shape.tokens * moved);
-  constexpr std::int64_t kSteps = 9;  // of either: split, turn (twice four), join
+  constexpr std::int64_t kSteps = 9;  // forward and backward: split, turn (twice four), join
   return {backward,
           shape.sequence,
           heads(),

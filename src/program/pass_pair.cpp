@@ -79,7 +79,7 @@ class Issuer {
 
   std::vector<Operation>& out_;
   std::vector<std::int32_t> places_;  // by operation of the pass
-  std::int32_t last_ = -1;            // of the piece before
+  std::int32_t last_ = -1;            // operation of the piece before
   bool moved_ = false;
 };
 

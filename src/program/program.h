@@ -52,7 +52,7 @@ struct Parameter {
 struct BlockParameters {
   std::int64_t sharded = 0;     // cut by tp, or experts, which have data ranks of their own
   std::int64_t replicated = 0;  // whole on each tp rank (norms, router, row-parallel biases)
-  std::int64_t in_fp8 = 0;      // those of both that products read in fp8
+  std::int64_t in_fp8 = 0;      // as many of both are read by products in fp8
   std::int64_t total() const { return sharded + replicated; }
 };
 
@@ -85,7 +85,7 @@ struct Block {
   BackwardForm form = BackwardForm::kWhole;
   std::vector<Parameter> weights;       // in the order in which the flat parameters hold them
   BlockParameters parameters;           // the sum of the trained ones
-  std::vector<GroupElements> by_group;  // the same by group, ascending
+  std::vector<GroupElements> by_group;  // the trained ones by group, ascending
   FrozenWeights frozen;                 // and of the others
   std::vector<Buffer> buffers;
   // By Pass; those that the form does not have are empty. Recomputed operations come first in the
@@ -124,7 +124,7 @@ struct Role {
   std::vector<Instruction> instructions;
   MemoryParts persistent{};     // parameters, gradients, optimizer states, fixed buffers
   std::int64_t parameters = 0;  // trained elements on one rank before ZeRO
-  std::int64_t in_fp8 = 0;      // those of them that products read in fp8
+  std::int64_t in_fp8 = 0;      // as many of them are read by products in fp8
 
   const FlatStretch* stretch(AxisGroup group) const;  // null: nothing of this group is trained
   // Which group reduces and shards a range; the data group where the range is empty.

@@ -25,7 +25,7 @@ class Rare {
     static const T kNone{};
     return own_ ? *own_ : kNone;
   }
-  T& make() {  // where there is none yet
+  T& make() {  // makes an empty one unless there is one
     if (!own_) own_ = std::make_unique<T>();
     return *own_;
   }

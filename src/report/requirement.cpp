@@ -20,7 +20,7 @@ struct RequiredFigure {
   std::optional<double> (*value)(const Prediction& prediction, const RunOutlook* run);
   Result<double> (*limit)(std::string_view text) = nullptr;
   std::string (*text)(double value) = nullptr;
-  const char* needs = "";  // what gives it where it is not there
+  const char* needs = "";  // says what to give where it is not there
 };
 
 namespace {

@@ -31,7 +31,7 @@ class CheckOutcome {
   std::string html() const;
   std::string junit() const;
 
-  struct Made;  // of this library alone
+  struct Made;  // only this library knows it
   explicit CheckOutcome(std::shared_ptr<const Made> made) : made_(std::move(made)) {}
 
  private:

@@ -31,7 +31,7 @@ class Comparison {
   std::string markdown() const;
   std::string html() const;
 
-  struct Made;  // of this library alone
+  struct Made;  // only this library knows it
   explicit Comparison(std::shared_ptr<const Made> made) : made_(std::move(made)) {}
 
  private:

@@ -66,7 +66,7 @@ class Plan {
   std::string markdown() const;
   Result<std::string> html() const;  // Errors: those of the first place's forecast
 
-  struct Made;  // of this library alone
+  struct Made;  // only this library knows it
   explicit Plan(std::shared_ptr<const Made> made) : made_(std::move(made)) {}
 
  private:

@@ -60,7 +60,7 @@ class Prediction {
   Result<std::string> html() const;
   Result<std::string> trace() const;
 
-  struct Made;  // of this library alone
+  struct Made;  // only this library knows it
   explicit Prediction(std::shared_ptr<const Made> made) : made_(std::move(made)) {}
   const Made& made() const { return *made_; }
 

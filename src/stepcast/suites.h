@@ -34,7 +34,7 @@ class Suite {
   const std::string& id(std::size_t index) const;  // below cases()
   Scenario scenario(std::size_t index) const;
 
-  struct Made;  // of this library alone
+  struct Made;  // only this library knows it
   explicit Suite(std::shared_ptr<const Made> made) : made_(std::move(made)) {}
   const Made& made() const { return *made_; }
 

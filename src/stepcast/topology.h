@@ -34,7 +34,7 @@ class Cluster {
   std::string dot() const;      // Graphviz
   std::string graphml() const;  // graph tools
 
-  struct Made;  // of this library alone
+  struct Made;  // only this library knows it
   explicit Cluster(std::shared_ptr<const Made> made) : made_(std::move(made)) {}
 
  private:

@@ -179,7 +179,7 @@ TEST_P(GroupContract, ARequestMayBeDrivenByAnotherThread) {
 
 TEST_P(CommunicatorContract, MessagesOfOneTagKeepTheirOrder) {
   as_each_rank([](Communicator& comm) {
-    // Sends to the right neighbour, alone in a world to itself; sizes on both sides of eager limits.
+    // Sends to the right neighbour (itself in a world of one); sizes on both sides of eager limits.
     const int right = (comm.rank() + 1) % comm.size();
     const int left = (comm.rank() + comm.size() - 1) % comm.size();
     const std::vector<std::int64_t> counts = {1, 50000, 0, 3, 200000, 2};

@@ -19,7 +19,7 @@ Written terminal_lines(std::string_view text);  // each line apart, all with an 
 
 // Markdown (GitHub's): words inside a paragraph, heading, list or cell of a table.
 std::string markdown_words(std::string_view text);
-std::string markdown_line(std::string_view text);  // the same where a block may begin
+std::string markdown_line(std::string_view text);  // fit for the begin of a line, too
 Written markdown_code_block(std::string_view text);
 
 // CSV (RFC 4180). Text that a spreadsheet would run as a formula begins with an apostrophe; numbers

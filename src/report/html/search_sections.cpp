@@ -15,7 +15,7 @@ namespace {
 struct Stage {
   std::string title;
   double count;
-  std::string behind;  // what became of those that the stage before has beyond it
+  std::string behind;  // says what became of the others of the stage before
 };
 
 std::vector<Stage> stages_of(const PlanReport& report) {
