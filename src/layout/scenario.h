@@ -142,6 +142,9 @@ struct ExpertHost {
   std::int64_t cast_calls = 0;          // a cast of one expert's rows
   std::int64_t scale_calls = 0;         // finding the scale of one expert's rows
   std::int64_t block_scale_calls = 0;   // a product whose operands have scales of blocks, beside
+  std::int64_t weight_operators = 0;    // the gradient of one expert's weight
+  std::int64_t weight_copy_calls = 0;   // the copy in fp8 of one expert's weight, already there
+  std::int64_t scaled_operators = 0;    // a product of a dense layer in fp8
 };
 
 // Says as data what `framework` stands for beyond the fields above: buckets, prefetch, padding,

@@ -32,6 +32,22 @@ bool exchanges_by_nccl(const Scenario& scenario) {
   return dispatcher == MoeDispatcher::kAllToAll || dispatcher == MoeDispatcher::kAllGather;
 }
 
+// HybridEP's registered buffers: what arrives for the experts, and what they send back, each with
+// room for all tokens of all ranks of the group in 16 bits, and the routing weights in fp32 beside
+// (deepseek-ai/DeepEP, branch hybrid-ep: allocate_dispatch_buffers, allocate_combine_buffers).
+ByteCount exchange_buffers(const Scenario& scenario) {
+  const Layout& layout = scenario.layout;
+  const auto& moe = scenario.model.moe;
+  if (!moe || moe->dispatcher != MoeDispatcher::kHybridEp) return 0;
+  const std::int64_t ranks = layout.ep * layout.etp;
+  if (ranks == 1) return 0;
+  const std::int64_t sharing = layout.cp * (layout.sequence_parallel ? layout.tp : 1);
+  const std::int64_t tokens =
+      layout.micro_batch * scenario.training.sequence_length / sharing * ranks;
+  const std::int64_t experts = moe->experts / layout.ep;
+  return 2 * tokens * (2 * scenario.model.hidden + 4 * experts * ranks);
+}
+
 // Groups for which this rank has communicators.
 std::vector<AxisGroup> communicators(const Scenario& scenario) {
   const Layout& layout = scenario.layout;
@@ -89,7 +105,7 @@ ByteCount framework_bytes(const Scenario& scenario, bool alone) {
   if (scenario.cluster.spec.accelerator.is_cpu()) return 0;
   if (alone) return kContext;
   const RankGrid grid(scenario.layout);
-  ByteCount bytes = kContext;
+  ByteCount bytes = kContext + exchange_buffers(scenario);
   for (const AxisGroup group : communicators(scenario)) {
     const bool local = grid.reach(group) <= scenario.cluster.spec.gpus_per_node;
     bytes += local ? kLocalCommunicator : kNetworkCommunicator;

@@ -22,8 +22,8 @@ ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated, ByteCoun
 // Bytes that a pool of CUDA's, which maps memory in pieces, takes from the device for as much.
 ByteCount pooled_bytes(ByteCount allocated);
 
-// CUDA context and libraries, and NCCL's channel buffers of every communicator of the layout; none
-// of them on a processor. A rank `alone` has no communicators.
+// CUDA context and libraries, NCCL's channel buffers of every communicator of the layout, and the
+// buffers of HybridEP; none of them on a processor. A rank `alone` has no communicators.
 ByteCount framework_bytes(const Scenario& scenario, bool alone = false);
 
 }  // namespace stepcast

@@ -98,6 +98,10 @@ void read_windows(ObjectReader& reader, Model& model) {
   }
 }
 
+// What the fullest rank has over the mean where nothing forces a router to spread tokens evenly:
+// docs/moe.md, "Rows".
+constexpr double kLearnedImbalance = 1.6;
+
 void read_moe(ObjectReader& reader, Model& model, bool states_ffn) {
   Moe moe;
   moe.experts = reader.required_integer("experts", 1, kMaxHeads);
@@ -114,7 +118,8 @@ void read_moe(ObjectReader& reader, Model& model, bool states_ffn) {
   moe.router_bias = reader.boolean("router_bias").value_or(false);
   moe.shared_gate = reader.boolean("shared_gate").value_or(false);
   moe.capacity_factor = reader.number("capacity_factor", 0, 1024).value_or(0);
-  moe.imbalance = reader.number("imbalance", 1, 1024).value_or(1);
+  const bool learned = reader.choice("routing", {"balanced", "learned"}).value_or(0) == 1;
+  moe.imbalance = reader.number("imbalance", 1, 1024).value_or(learned ? kLearnedImbalance : 1);
   const auto dispatcher =
       reader.choice("dispatcher", {"alltoall", "allgather", "flex", "deepep", "hybridep"});
   constexpr MoeDispatcher kDispatchers[] = {MoeDispatcher::kAllToAll, MoeDispatcher::kAllGather,

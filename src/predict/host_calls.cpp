@@ -27,11 +27,18 @@ HostCalls calls_beside(const Operation& operation, const Scenario& scenario) {
                       moved->purpose == CollectivePurpose::kCombine;
     if (rows && scenario.layout.overlap.ep) out.operators = host.pairing_operators;
   } else if (const auto* product = std::get_if<GroupedGemm>(&operation.work)) {
+    const bool fp8 = product->input == DataType::kFp8;
     std::int64_t calls = host.product_calls;
-    if (product->input == DataType::kFp8 && scales_blocks(scenario)) {
-      calls += host.block_scale_calls;
-    }
+    if (fp8 && scales_blocks(scenario)) calls += host.block_scale_calls;
+    if (fp8 && product->role == GemmRole::kForward) calls += host.weight_copy_calls;
     out.calls = product->experts * calls;
+    if (product->role == GemmRole::kWeightGradient) {
+      out.operators = product->experts * host.weight_operators;
+    }
+  } else if (const auto* dense = std::get_if<Gemm>(&operation.work)) {
+    // A pass of the module: forward, and backward both gradients.
+    const bool begins = dense->role != GemmRole::kWeightGradient;
+    if (dense->input == DataType::kFp8 && begins) out.operators = host.scaled_operators;
   } else if (std::holds_alternative<ResidualAdd>(operation.work)) {
     if (operation.groups > 1) out.operators = operation.groups * host.bias_operators;
   } else if (const auto* cast = std::get_if<Cast>(&operation.work)) {

@@ -134,12 +134,22 @@ BufferId TokenDispatch::collect(BufferId sums, bool backward) {
   return out;
 }
 
+// HybridEP's metadata_preprocessing: every rank learns the routing of all tokens of the group.
+void TokenDispatch::gather_routing_map(const Routing& routing) {
+  if (shape_.dispatcher != MoeDispatcher::kHybridEp || shape_.group() == 1) return;
+  const std::int64_t map = shape_.tokens * shape_.experts * shape_.group();
+  const BufferId all = builder_.buffer("gathered_routing_map", map, DataType::kInt8);
+  builder_.collective("gather_routing_map", CollectiveKind::kAllGather, AxisGroup::kTensorExpert,
+                      map, DataType::kInt8, {routing.chosen}, {all}, CollectivePurpose::kRouting);
+}
+
 BufferId TokenDispatch::bring(BufferId tokens, const Routing& routing) {
   row_map_ = builder_.buffer("row_map", rows(), DataType::kInt64);
   weights_ = builder_.buffer("row_weights", shape_.rows, DataType::kFp32);
   read_counts(routing);
   BufferId probabilities = routing.probabilities;
   if (!by_rows()) {
+    gather_routing_map(routing);
     tokens = spread(tokens, false);
     if (gathers()) {
       const std::int64_t scores = this->tokens() * shape_.experts;

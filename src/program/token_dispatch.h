@@ -39,6 +39,7 @@ class TokenDispatch {
   BufferId spread(BufferId tokens, bool backward);
   BufferId collect(BufferId sums, bool backward);
 
+  void gather_routing_map(const Routing& routing);
   void read_counts(const Routing& routing);
   void exchange_weights(BufferId weights, bool backward);
   BufferId permute(const char* name, TokenMove move, bool backward, std::int64_t tokens,
