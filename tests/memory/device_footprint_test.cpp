@@ -52,6 +52,18 @@ TEST(Framework, NormOfAllGradientsHasACommunicatorOfItsOwn) {
   EXPECT_EQ(framework_bytes(gpt(c)), plain);
 }
 
+// Two buffers, each with room for what 8 ranks of 1024 tokens send: 1024 elements of 16 bits, and
+// 2 x 8 weights of the experts that the receiver's node has.
+TEST(Framework, HybridEpHoldsWhatAllRanksMaySend) {
+  testing::ExpertCase c;
+  c.ep = 8;
+  c.dispatcher = "deepep";
+  const ByteCount without = framework_bytes(testing::with_experts(c));
+  c.dispatcher = "hybridep";
+  const ByteCount with = framework_bytes(testing::with_experts(c));
+  EXPECT_EQ(with - without, 2 * (8 * 1024) * (2 * 1024 + 4 * (2 * 8)));
+}
+
 // Channels to other nodes take less memory than those inside one: 320 MiB and 544 MiB a
 // communicator.
 TEST(Framework, TheOrderOfRanksDecidesWhichCommunicatorsLeaveTheNode) {

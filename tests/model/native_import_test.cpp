@@ -46,6 +46,18 @@ TEST(NativeImport, StatedKeysOverrideTheForm) {
   EXPECT_EQ(model.vocab_multiple, 64);
 }
 
+TEST(NativeImport, ARouterLeftToLearnIsUneven) {
+  const auto with = [](const std::string& keys) {
+    return model_of(R"({"layers": 4, "hidden": 64, "heads": 4, "vocab": 10, "ffn": 256,
+                        "moe": {"experts": 8, "top_k": 2, "ffn": 32)" +
+                    keys + "}}");
+  };
+  EXPECT_DOUBLE_EQ(with("").moe->imbalance, 1);
+  EXPECT_DOUBLE_EQ(with(R"(, "routing": "balanced")").moe->imbalance, 1);
+  EXPECT_DOUBLE_EQ(with(R"(, "routing": "learned")").moe->imbalance, 1.6);
+  EXPECT_DOUBLE_EQ(with(R"(, "routing": "learned", "imbalance": 1.2)").moe->imbalance, 1.2);
+}
+
 TEST(NativeImport, KeepsEveryKeyOfTheExperts) {
   const Model model = model_of(R"({"layers": 4, "hidden": 64, "heads": 4, "vocab": 10, "ffn": 256,
     "moe": {"experts": 8, "top_k": 2, "ffn": 32, "shared_experts": 2, "dense_layers": 1,

@@ -52,15 +52,37 @@ Scenario in(const std::string& more_training, const std::string& more_layout = "
 }
 
 // Three calls for each expert in 16 bits: its rows, its result, its product. Scales of blocks are
-// brought into order for both operands.
+// brought into order for both operands. In fp8 two more look up the copy of its weight.
 TEST(HostCalls, OfAGroupedProductAreThoseOfEachExpert) {
   const Scenario plain = in(""), blocks = in(R"(,"precision":"fp8","fp8_recipe":"mxfp8")");
   for (const std::int64_t experts : each_of(std::array<std::int64_t, 3>{1, 2, 16})) {
     EXPECT_EQ(calls_beside(grouped(experts, DataType::kBf16), plain).calls, 3 * experts);
-    EXPECT_EQ(calls_beside(grouped(experts, DataType::kFp8), blocks).calls, 5 * experts);
+    EXPECT_EQ(calls_beside(grouped(experts, DataType::kFp8), blocks).calls, 7 * experts);
   }
   const Scenario whole = in(R"(,"precision":"fp8","fp8_recipe":"current")");
-  EXPECT_EQ(calls_beside(grouped(4, DataType::kFp8), whole).calls, 12);
+  EXPECT_EQ(calls_beside(grouped(4, DataType::kFp8), whole).calls, 20);
+}
+
+// Backward no copies of weights are looked up, and each expert's gradient is handed over.
+TEST(HostCalls, OfWeightGradientsAreOperatorsOfEachExpert) {
+  const Scenario blocks = in(R"(,"precision":"fp8","fp8_recipe":"mxfp8")");
+  Operation product = grouped(16, DataType::kFp8);
+  std::get<GroupedGemm>(product.work).role = GemmRole::kWeightGradient;
+  EXPECT_EQ(calls_beside(product, blocks).calls, 16 * 5);
+  EXPECT_EQ(calls_beside(product, blocks).operators, 16);
+  EXPECT_EQ(calls_beside(grouped(16, DataType::kFp8), blocks).operators, 0);
+}
+
+TEST(HostCalls, OfADenseProductAreThoseOfScalesOnceAPass) {
+  const Scenario s = in(R"(,"precision":"fp8","fp8_recipe":"current")");
+  const auto dense = [](GemmRole role, DataType input) {
+    const Gemm product{role, 1, 64, 64, 64, input, DataType::kBf16, false};
+    return Operation{"qkv", Phase::kForward, product, {}, {}};
+  };
+  EXPECT_EQ(calls_beside(dense(GemmRole::kForward, DataType::kFp8), s).operators, 8);
+  EXPECT_EQ(calls_beside(dense(GemmRole::kInputGradient, DataType::kFp8), s).operators, 8);
+  EXPECT_EQ(calls_beside(dense(GemmRole::kWeightGradient, DataType::kFp8), s).operators, 0);
+  EXPECT_EQ(calls_beside(dense(GemmRole::kForward, DataType::kBf16), s).operators, 0);
 }
 
 TEST(HostCalls, OfACastAreThoseOfEachExpertAndOfDenseRowsNone) {

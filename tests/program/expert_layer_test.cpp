@@ -247,5 +247,17 @@ TEST(BiasedExperts, RunTheirActivationInSteps) {
   EXPECT_EQ(traffic_of(biased_layer("2026-08", true), Pass::kForward, name), 6 * elements);
 }
 
+// One byte for each of 1024 tokens of 8 ranks and 16 experts, once a layer: backward knows it.
+TEST(Experts, HybridEpGathersTheRoutingOfAllTokens) {
+  ExpertCase c;
+  c.ep = 8;
+  c.dispatcher = "hybridep";
+  const Block block = layer(c);
+  EXPECT_EQ(messages(block, Pass::kForward)["gather_routing_map"], 8 * 1024 * 16);
+  EXPECT_EQ(messages(block, Pass::kInputGradient).count("gather_routing_map"), 0u);
+  c.dispatcher = "deepep";
+  EXPECT_EQ(messages(layer(c), Pass::kForward).count("gather_routing_map"), 0u);
+}
+
 }  // namespace
 }  // namespace stepcast
