@@ -5,9 +5,9 @@
 Usage: plans-beside-runs.py STEPCAST SUITE.json [SUITE.json ...] [--only TEXT] [--time-limit S]
 
 For every model, cluster and batch of the suites, the fastest recorded run is taken, its layout is
-left out, and `stepcast plan` searches. Of a model with experts each dispatcher is tried, and the best
-plan of all is shown. Prints a Markdown table: the planned over the recorded step. Runs that the
-program cannot plan yet are counted, not hidden.
+left out, and `stepcast plan` searches. Each dispatcher of a model with experts is tried, and the
+best plan of all is shown. Prints a Markdown table: the planned over the recorded step. Runs that
+the program cannot plan yet are counted, not hidden.
 """
 import argparse
 import json

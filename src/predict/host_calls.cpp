@@ -36,9 +36,8 @@ HostCalls calls_beside(const Operation& operation, const Scenario& scenario) {
       out.operators = product->experts * host.weight_operators;
     }
   } else if (const auto* dense = std::get_if<Gemm>(&operation.work)) {
-    // A pass of the module: forward, and backward both gradients.
-    const bool begins = dense->role != GemmRole::kWeightGradient;
-    if (dense->input == DataType::kFp8 && begins) out.operators = host.scaled_operators;
+    const bool scales = dense->input == DataType::kFp8 && dense->role == GemmRole::kForward;
+    if (scales) out.operators = host.scaled_operators;
   } else if (std::holds_alternative<ResidualAdd>(operation.work)) {
     if (operation.groups > 1) out.operators = operation.groups * host.bias_operators;
   } else if (const auto* cast = std::get_if<Cast>(&operation.work)) {

@@ -22,6 +22,9 @@ constexpr double kLow = 0.05, kHigh = 0.95;  // so that nine in ten lie between
 // The power of the common share that a run counts by. With it intervals cover nine in ten of the
 // runs of sources that were left out (scripts/leave-one-source-out.py).
 constexpr double kSharpness = 8;
+// A mechanism of a run that the scenario does not have counts twice as much as one that the run
+// lacks: the run's error may be that mechanism's.
+constexpr double kForeign = 2;
 
 double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
@@ -183,7 +186,9 @@ std::optional<ErrorBand> MeasuredErrors::near(std::span<const std::string> mecha
   std::vector<Weighted> out;
   for (const Group& group : groups_) {
     double common = 0, all = own;
-    for (const std::size_t at : group.mechanisms) (wanted[at] ? common : all) += telling[at];
+    for (const std::size_t at : group.mechanisms) {
+      (wanted[at] ? common : all) += telling[at] * (wanted[at] ? 1 : kForeign);
+    }
     const double weight = all > 0 ? std::pow(common / all, kSharpness) : 0;
     for (const double error : group.*errors) out.push_back({error, weight});
   }

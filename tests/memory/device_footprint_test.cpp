@@ -97,7 +97,7 @@ TEST(Framework, ExpertsHaveCommunicators) {
   const ByteCount without = framework_bytes(with_experts(c));
   c.ep = 8;
   const ByteCount with = framework_bytes(with_experts(c));
-  c.dispatcher = "hybridep";  // moves tokens itself
+  c.dispatcher = "deepep";  // moves tokens itself
   const ByteCount own_buffers = framework_bytes(with_experts(c));
   EXPECT_GT(own_buffers, without);
   EXPECT_GT(with, own_buffers);

@@ -48,7 +48,7 @@ std::optional<Scenario> laid_out(const std::string& model, const std::string& cl
   return std::move(*scenario);
 }
 
-// Of the FLOPs that causal attention needs, over the peak in 16 bits.
+// FLOPs that causal attention needs, over the peak in 16 bits.
 double share_of_peak(const Scenario& scenario, const Prediction& forecast) {
   const double peak = scenario.cluster.spec.accelerator.peak(DataType::kBf16)->value() * kGpus;
   return model_flops(scenario, true).value() / (forecast.step_time.value() * peak);

@@ -86,9 +86,9 @@ ExpertHost expert_host(Release release) {
   host.weight_operators = 1;
   // get_weight_workspace, and telling its quantiser which copies are wanted.
   host.weight_copy_calls = 2;
-  // te.Linear takes the host more than twice as long in fp8 as in 16 bits (NVIDIA/TransformerEngine
-  // issue 761), where it takes 115 us a pass (pull request 1191): four operators for each of 115 us
-  // beyond the launches of the product and of its cast.
+  // Forward te.Linear takes the host more than twice as long in fp8 as in 16 bits
+  // (NVIDIA/TransformerEngine issue 761), where it takes 115 us (pull request 1191): 230 us are
+  // eight operators beyond the launches of the product and of its cast.
   host.scaled_operators = 8;
   return host;
 }
