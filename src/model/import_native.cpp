@@ -98,8 +98,8 @@ void read_windows(ObjectReader& reader, Model& model) {
   }
 }
 
-// What the fullest rank has over the mean where nothing forces a router to spread tokens evenly:
-// docs/moe.md, "Rows".
+// Nothing forces the router to spread tokens evenly: the load of the fullest rank over the mean
+// (docs/moe.md, "Rows").
 constexpr double kLearnedImbalance = 1.6;
 
 void read_moe(ObjectReader& reader, Model& model, bool states_ffn) {
