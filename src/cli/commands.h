@@ -19,5 +19,6 @@ std::vector<Command> add_topology(CommandLine program);
 Command add_export(CommandLine program);
 Command add_import(CommandLine program);
 Command add_doctor(CommandLine program);
+Command add_serve(CommandLine program);
 
 }  // namespace stepcast::cli

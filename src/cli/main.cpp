@@ -125,6 +125,7 @@ int run(int argc, char** argv) {
   for (const auto& more : {add_show(line), add_topology(line)}) {
     commands.insert(commands.end(), more.begin(), more.end());
   }
+  commands.push_back(add_serve(line));
   commands.push_back(add_doctor(line));
   try {
     program.parse(words_of(argc, argv));

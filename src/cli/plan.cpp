@@ -17,10 +17,10 @@
 #include "cluster/named_cluster.h"
 #include "core/gathered_errors.h"
 #include "launch/signal_watch.h"
-#include "plan/launchable.h"
 #include "plan/offers/layout_ranking.h"
 #include "predict/prediction.h"
 #include "report/plan_report.h"
+#include "report/why_not.h"
 
 namespace stepcast::cli {
 namespace {
@@ -42,77 +42,13 @@ Result<std::unique_ptr<Planner>> make_planner(const json& scenario, const PlanFl
   return planner;
 }
 
-// One --why-not: the planner of the layouts that it asks about, or the rules against all of them.
-struct Question {
-  std::string asked;
-  Result<std::unique_ptr<Planner>> planner;
-};
-
-std::vector<Question> questions_of(const PlanFlags& flags, const json& scenario,
-                                   const DataFolders& folders) {
-  std::vector<Question> out;
+std::vector<WhyNotQuestion> questions_of(const PlanFlags& flags, const json& scenario,
+                                         const DataFolders& folders) {
+  std::vector<WhyNotQuestion> out;
   for (const std::string& asked : flags.why_not) {
     json stated = scenario;
     lay_over(asked, "--why-not", stated);
     out.push_back({asked, make_planner(stated, flags, folders)});
-  }
-  return out;
-}
-
-// A layout that no rule allows is an answer. A key or value that does not exist is a mistake of the
-// user.
-Errors slips_of(const std::vector<Question>& questions) {
-  Errors errors;
-  for (const Question& question : questions) {
-    if (question.planner) continue;
-    for (Error error : question.planner.error()) {
-      if (error.code == ErrorCode::kIllegal || error.code == ErrorCode::kNotSupported) continue;
-      error.path = fmt::format("--why-not ({})", error.path);
-      error.file.clear();
-      errors.push_back(std::move(error));
-    }
-  }
-  return errors;
-}
-
-WhyNot why_not(const Question& question, const SearchOptions& options, const SearchResult& all) {
-  WhyNot out;
-  out.asked = question.asked;
-  const auto& planner = question.planner;
-  if (!planner) {
-    out.rules = planner.error();
-    for (Error& error : out.rules) error.file.clear();
-    return out;
-  }
-  SearchOptions one = options;
-  one.top = 1;
-  one.front = 0;
-  const auto result = (*planner)->search(one);
-  if (!result) {
-    out.rules = result.error();
-    return out;
-  }
-  out.proven = result->proven;
-  const auto words = [&](const LayoutChoice& choice) { return choice_text(**planner, choice); };
-  if (!result->found.empty()) {
-    out.best = result->found.front();
-    out.layout = words(out.best->choice);
-    if (!all.found.empty()) {
-      out.reason = reason_against(**planner, *out.best, all.found.front().prediction);
-      Scenario asked = (*planner)->space().base();
-      (*planner)->space().put(out.best->choice, asked);
-      for (const Error& error : not_proposed(asked)) {
-        out.reason = fmt::format("proposed only when asked: {} {}; {}", error.path, error.message,
-                                 out.reason);
-      }
-    }
-  } else if (!result->proven) {
-    out.cut_off = true;
-  } else if (result->smallest) {
-    out.large = result->smallest;
-    out.layout = words(out.large->choice);
-  } else {
-    out.rules = refusals(result->space);
   }
   return out;
 }
@@ -203,7 +139,7 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   if (!errors.empty()) return report_errors(errors);
 
   const auto questions = questions_of(flags, scenario, data.folders);
-  if (errors = slips_of(questions); !errors.empty()) return report_errors(errors);
+  if (errors = slips_of(questions, "--why-not"); !errors.empty()) return report_errors(errors);
 
   SearchOptions options = search_options(flags, limits);
   const SignalWatch signals;
@@ -228,7 +164,7 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   report.objective = objective;
   report.export_note = *export_note;
   if (asks_for_money(base, objective, flags)) report.prices = &*prices;
-  for (const Question& question : questions) {
+  for (const WhyNotQuestion& question : questions) {
     report.why_not.push_back(why_not(question, options, *result));
   }
   progress.clear();

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/read_roots.h"
+
 namespace stepcast {
 namespace {
 
@@ -24,6 +26,11 @@ Error absent(const std::string& file) {
 Error unreadable(const std::string& file) {
   if (errno == ENOENT || errno == ENOTDIR) return absent(file);
   return {ErrorCode::kIo, fmt::format("cannot be read: {}", std::strerror(errno)), file, "", ""};
+}
+
+Error outside(const std::string& file) {
+  return {ErrorCode::kNotFound, "lies outside the folders that may be read", file, "",
+          "a shipped name, or a file below --root"};
 }
 
 Error too_large(const std::string& file, const ReadLimits& limits) {
@@ -61,7 +68,10 @@ class OpenFile {
 
 Result<std::string> read_text_file(const std::string& file, const ReadLimits& limits) {
   const OpenFile opened(file);
-  if (opened.descriptor() < 0) return failure(unreadable(file));
+  const bool is_open = opened.descriptor() >= 0;
+  const Error failed = is_open ? Error{} : unreadable(file);  // while errno is that of open
+  if (is_open ? !may_read(opened.descriptor()) : !may_name(file)) return failure(outside(file));
+  if (!is_open) return failure(failed);
   return read_open_file(opened.descriptor(), file, limits);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A linear layer of the model, y = x W^T, put together from three parts: how W is stored and made
 // ready for a product (program/product_weight.h), how products read what goes into them
-// (program/product_operands.h), and adapters beside a frozen W (program/adapters.h).
+// (program/product_operands.h), and adapters beside a frozen W (program/low_rank_adapters.h).
 #pragma once
 
-#include "program/adapters.h"
+#include "program/low_rank_adapters.h"
 #include "program/block_builder.h"
 #include "program/product_operands.h"
 

@@ -16,7 +16,8 @@ struct CheckOutcome::Made {
 };
 
 Result<CheckOutcome> check(const std::vector<Suite>& suites,
-                           const std::vector<std::string>& tolerances, int threads) {
+                           const std::vector<std::string>& tolerances, int threads,
+                           const std::function<bool()>& stop) {
   const auto limits = parse_tolerances(tolerances);
   if (!limits) return failure(limits.error());
   if (suites.empty()) {
@@ -26,7 +27,9 @@ Result<CheckOutcome> check(const std::vector<Suite>& suites,
   for (const Suite& suite : suites) read.push_back(suite.made().suite);
   CheckOptions options;
   options.threads = threads;
+  options.stop = stop;
   auto report = stepcast::check(read, suites.front().made().data.root().folders, options);
+  if (stop && stop()) return failure(Errors{});
   if (!report.refused.empty()) return failure(report.refused);
   auto gate = judge(report, *limits);
   if (!gate) return failure(gate.error());

@@ -12,6 +12,7 @@
 //   if (!outcome->passed()) std::puts("forecasts and measurements have parted");
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,8 +40,10 @@ class CheckOutcome {
 };
 
 // `tolerances` as --tolerance of the program reads them. Cases run on up to `threads` threads,
-// whose number changes no result. Errors: tolerances of rows that there are not.
+// whose number changes no result. Once `stop` is true, the check ends with a list of no errors.
+// Errors: tolerances of rows that there are not.
 Result<CheckOutcome> check(const std::vector<Suite>& suites,
-                           const std::vector<std::string>& tolerances = {}, int threads = 1);
+                           const std::vector<std::string>& tolerances = {}, int threads = 1,
+                           const std::function<bool()>& stop = {});
 
 }  // namespace stepcast::api

@@ -48,7 +48,7 @@ std::vector<KeyDifference> differences_of(const std::vector<Scenario>& scenarios
   return key_differences(documents);
 }
 
-ComparedPoint point_of(const Scenario& scenario) {
+ComparedPoint point_of(const Scenario& scenario, const std::function<bool()>& stop) {
   ComparedPoint out;
   out.values = {scenario.name()};
   auto one = read(scenario);
@@ -59,7 +59,9 @@ ComparedPoint point_of(const Scenario& scenario) {
     out.stated_layout = has ? json_text(stated["layout"]) : "{}";
     return out;
   }
-  auto prediction = stepcast::predict(*one, scenario.data().root().folders);
+  stepcast::PredictOptions options;
+  options.stop = stop;
+  auto prediction = stepcast::predict(*one, scenario.data().root().folders, options);
   if (prediction) {
     out.prediction = std::move(*prediction);
   } else {
@@ -71,15 +73,18 @@ ComparedPoint point_of(const Scenario& scenario) {
 
 }  // namespace
 
-Result<Comparison> compare(const std::vector<Scenario>& scenarios, int threads) {
+Result<Comparison> compare(const std::vector<Scenario>& scenarios, int threads,
+                           const std::function<bool()>& stop) {
   if (Errors errors = two_of_one_name(scenarios); !errors.empty()) {
     return failure(std::move(errors));
   }
   CompareReport report;
   report.keys = {kFilesKey};
   report.points.resize(scenarios.size());
-  run_in_parallel(threads, scenarios.size(),
-                  [&](std::size_t, std::size_t i) { report.points[i] = point_of(scenarios[i]); });
+  run_in_parallel(threads, scenarios.size(), [&](std::size_t, std::size_t i) {
+    report.points[i] = point_of(scenarios[i], stop);
+  });
+  if (stop && stop()) return failure(Errors{});
   Errors refused, all;
   for (const ComparedPoint& point : report.points) {
     add_new(refused_by_machine(point.errors), refused);

@@ -15,6 +15,7 @@
 //   std::puts(comparison->markdown().c_str());
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,8 +40,9 @@ class Comparison {
 };
 
 // Scenarios of different names, on up to `threads` threads; their number changes no result. A
-// scenario without a forecast stands there with its reason. Errors: two of one name, or none of
-// them has a forecast.
-Result<Comparison> compare(const std::vector<Scenario>& scenarios, int threads = 1);
+// scenario without a forecast stands there with its reason. Once `stop` is true, the comparison
+// ends with a list of no errors. Errors: two of one name, or none of them has a forecast.
+Result<Comparison> compare(const std::vector<Scenario>& scenarios, int threads = 1,
+                           const std::function<bool()>& stop = {});
 
 }  // namespace stepcast::api

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepcast/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +12,7 @@
 #include "plan/planner.h"
 #include "report/plan_entry.h"
 #include "report/plan_report.h"
+#include "report/why_not.h"
 #include "stepcast/detail/data_root.h"
 #include "stepcast/detail/read_scenario.h"
 
@@ -22,9 +25,10 @@ struct Plan::Made {
   PriceList prices;
   Objective objective;
   std::size_t top;
+  std::vector<WhyNot> why_not;
 
   PlanReport report() const {
-    PlanReport out{*planner, result, {}, top};
+    PlanReport out{*planner, result, why_not, top};
     out.objective = objective;
     if (planner->space().base().run || objective != Objective::kStepTime) out.prices = &prices;
     return out;
@@ -54,6 +58,27 @@ SearchOptions options_of(const PlanOptions& options, const PlanInput& limits) {
   return out;
 }
 
+// "tp=4,pp=8", and the planner of these layouts.
+Result<std::vector<WhyNotQuestion>> questions_of(const PlanOptions& options,
+                                                 const Scenario& scenario) {
+  std::vector<WhyNotQuestion> out;
+  for (const auto& keys : options.why_not) {
+    Scenario asked = scenario;
+    std::vector<std::string> words;
+    for (const auto& [key, value] : keys) {
+      auto with = asked.with("layout." + key, value);
+      if (!with) return failure(with.error());
+      asked = std::move(*with);
+      words.push_back(key + "=" + value);
+    }
+    out.push_back({fmt::format("{}", fmt::join(words, ",")),
+                   Planner::make(*document_of(asked), scenario.data().root().folders)});
+  }
+  Errors slips = slips_of(out, "why_not");
+  if (!slips.empty()) return failure(std::move(slips));
+  return out;
+}
+
 Result<Objective> read_objective(const std::string& asked, const PlanInput& limits) {
   const std::string name =
       asked.empty() ? limits.objective.value_or(name_of(Objective::kStepTime)) : asked;
@@ -78,12 +103,19 @@ Result<Plan> plan(const Scenario& scenario, const PlanOptions& options) {
   if (!prices) return failure(prices.error());
   Errors errors = check_prices({&(*planner)->space().base()}, *objective, *prices);
   if (!errors.empty()) return failure(std::move(errors));
-  auto result = search_by(*objective, **planner, *prices, options_of(options, limits));
+  const auto questions = questions_of(options, scenario);
+  if (!questions) return failure(questions.error());
+  const SearchOptions search = options_of(options, limits);
+  auto result = search_by(*objective, **planner, *prices, search);
   if (!result) return failure(result.error());
   if (result->bounded == 0 && !result->interrupted) return failure(refusals(result->space));
-  return Plan(std::make_shared<const Plan::Made>(scenario, std::move(*planner), std::move(*result),
-                                                 std::move(*prices), *objective,
-                                                 static_cast<std::size_t>(options.top)));
+  std::vector<WhyNot> answers;
+  for (const WhyNotQuestion& question : *questions) {
+    answers.push_back(stepcast::why_not(question, search, *result));
+  }
+  return Plan(std::make_shared<const Plan::Made>(
+      scenario, std::move(*planner), std::move(*result), std::move(*prices), *objective,
+      static_cast<std::size_t>(options.top), std::move(answers)));
 }
 
 std::size_t Plan::places() const { return made_->result.found.size(); }

@@ -21,8 +21,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "stepcast/prediction.h"
 
@@ -44,7 +46,10 @@ struct PlanOptions {
   double memory_margin = -1;   // fraction of memory left free; negative: the scenario's, else 0.05
   double risk = 0;          // the quantile that places are ranked by; 0: the scenario's, else 0.5
   std::string prices = {};  // a file of prices that goes before those that ship
-  int threads = 1;          // changes no result
+  // Layouts to say of why they are not the first place: {{{"tp", "4"}, {"pp", "8"}}}. The answers
+  // stand in the outputs.
+  std::vector<std::map<std::string, std::string>> why_not = {};
+  int threads = 1;  // changes no result
   // Called between rounds, on the calling thread.
   std::function<void(const PlanProgress&)> progress = {};
   // Asked often, on any thread. A search that is stopped still answers with what it found.

@@ -67,8 +67,12 @@ Errors predict_case(const Suite& suite, const SuiteCase& test_case, const DataFo
   result.shares_a_source = shares_a_source(*profile, result);
   PredictOptions predict_options;
   predict_options.fold = options.fold;
+  predict_options.stop = options.stop;
   const auto prediction = predict(*scenario, folders, predict_options);
-  if (!prediction) return fail(result, prediction.error());
+  if (!prediction) {
+    if (prediction.error().empty()) return {};  // it was stopped
+    return fail(result, prediction.error());
+  }
   result.mechanisms = mechanisms_of(*scenario);
   align(result, *scenario, *prediction, test_case.convention);
   return {};
@@ -92,6 +96,7 @@ CheckReport check(const std::vector<Suite>& suites, const DataFolders& folders,
   std::atomic<std::size_t> done = 0;
   std::vector<Errors> refused(jobs.size());
   run_in_parallel(options.threads, jobs.size(), [&](std::size_t, std::size_t i) {
+    if (options.stop && options.stop()) return;
     CaseResult& result = report.cases[i];
     try {
       refused[i] = predict_case(*jobs[i].suite, *jobs[i].test_case, folders, options, result);

@@ -20,6 +20,8 @@ struct CheckOptions {
   bool fold = true;
   int threads = 1;  // cases at once; changes no result
   std::function<void(std::size_t done, std::size_t all)> progress;  // from any thread
+  // Asked now and then, from any thread; once it is true, cases are left as they are.
+  std::function<bool()> stop;
 };
 
 struct CheckReport {

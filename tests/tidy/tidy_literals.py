@@ -12,7 +12,8 @@ NO_NAMES = ("src/predict/", "src/cost/", "src/plan/", "calibrate/")
 # Files of other programs speak in names: reading them means comparing those.
 FOREIGN = ("calibrate/import/",)
 
-NAMED = re.compile(r"\b(?:\w+_)?(?:name|signature|label|operation|instruction|buffer|collective|kernel|order)s?"
+NAMED = re.compile(r"\b(?:\w+_)?(?:name|signature|label|operation|instruction|buffer|collective"
+                   r"|kernel|order)s?"
                    r"(?:_of)?_?\b")
 TEXT = r'"(?:\\.|[^"\\\n])*"'
 SUBJECT = r"(?P<subject>[\w.:\[\]()>-]+)"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "program/adapters.h"
+#include "program/low_rank_adapters.h"
 
 #include "operation/steps.h"
 

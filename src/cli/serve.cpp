@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands.h"
+#include "core/atomic_file.h"
+#include "core/read_roots.h"
+#include "serve/mcp_server.h"
+
+namespace stepcast::cli {
+namespace {
+
+struct ServeFlags {
+  bool mcp = false;
+  std::vector<std::string> roots;
+  double time_limit_s = 30;
+  int threads = 0;
+  std::string data;
+};
+
+// Drops what is left of a line as it comes, so that no client can fill the memory.
+void drop_line() {
+  int letter = 0;
+  while (letter != '\n' && letter != EOF) letter = std::fgetc(stdin);
+}
+
+// Until the client closes the input, or no longer reads.
+int serve(const McpServer& server) {
+  std::vector<char> line(kLongestMessage + 2);  // and its line feed, and the end
+  while (std::fgets(line.data(), static_cast<int>(line.size()), stdin) != nullptr) {
+    const std::string_view message = line.data();
+    std::optional<std::string> answer;
+    if (message.size() > kLongestMessage && !message.ends_with('\n')) {
+      drop_line();
+      answer = server.too_long();
+    } else if (message.find_first_not_of(" \t\r\n") != std::string_view::npos) {
+      answer = server.answer(message);
+    }
+    if (answer && !write_all(STDOUT_FILENO, *answer + "\n")) break;
+  }
+  return kOk;
+}
+
+int run_serve(const ServeFlags& flags) {
+  if (!flags.mcp) {
+    return report_errors({{ErrorCode::kMissingKey, "names no protocol", "", "serve", "--mcp"}});
+  }
+  const auto found = find_data(flags.data);
+  if (!found) return report_errors(found.error());
+  auto data = api::Data::open(found->root);
+  if (!data) return report_errors(data.error());
+  std::vector<std::string> folders = flags.roots;
+  for (const std::string& folder : {found->folders.models, found->folders.topologies,
+                                    found->folders.profiles, found->suites, found->prices.folder}) {
+    folders.push_back(folder);
+  }
+  if (const auto bound = bind_reads_below(folders); !bound) return report_errors(bound.error());
+  return serve(McpServer({std::move(*data), Seconds(flags.time_limit_s), threads_of(flags.threads)},
+                         STEPCAST_VERSION));
+}
+
+}  // namespace
+
+Command add_serve(CommandLine program) {
+  auto flags = std::make_shared<ServeFlags>();
+  CommandLine app = program.add_command("serve", "answer agents over standard input and output");
+  app.footer(
+      "Example: stepcast serve --mcp\n"
+      "An agent's client starts it: {\"mcpServers\": {\"stepcast\": {\"command\": \"stepcast\", "
+      "\"args\": [\"serve\", \"--mcp\"]}}}");
+  app.add_switch("--mcp", flags->mcp, "speak the Model Context Protocol, a message a line");
+  app.add("--root", flags->roots,
+          "a folder whose files requests may name; without it they read what ships alone")
+      .type_name("DIR")
+      .one_word();
+  app.add("--time-limit", flags->time_limit_s, "end a call after S seconds")
+      .type_name("S")
+      .within(0.1, 1e6)
+      .shows_default();
+  add_threads_flag(app, flags->threads);
+  add_data_flag(app, flags->data);
+  return {app, [flags] { return run_serve(*flags); }};
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tools that agents call. Each is a row: its name, its words, the JSON schema of its arguments,
+// and what it calls. Schemas follow from the tables of keys.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/quantity.h"
+#include "core/result.h"
+#include "stepcast/data.h"
+
+namespace stepcast {
+
+struct ToolContext {
+  api::Data data;
+  Seconds time_limit{30};  // of one call
+  int threads = 1;
+};
+
+struct McpTool {
+  const char* name;
+  const char* title;
+  const char* description;
+  // An object of JSON Schema 2020-12.
+  nlohmann::ordered_json (*schema)(const ToolContext& context);
+  // The answer as JSON. Errors: what is wrong with the arguments, each with its remedy.
+  Result<nlohmann::ordered_json> (*call)(const ToolContext& context,
+                                         const nlohmann::ordered_json& arguments);
+};
+
+// In the order in which clients list them.
+const std::vector<McpTool>& mcp_tools();
+
+}  // namespace stepcast

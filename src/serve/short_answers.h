@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes out of a result what an agent needs: figures with their interval, what they rest on, and
+// the nearest recorded runs. Lists by rank, the resolved scenario and the rest are left out; the
+// program prints them.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "stepcast/check.h"
+#include "stepcast/compare.h"
+#include "stepcast/plan.h"
+
+namespace stepcast {
+
+nlohmann::ordered_json short_prediction(const api::Prediction& prediction);
+nlohmann::ordered_json short_plan(const api::Plan& plan, std::size_t places);
+nlohmann::ordered_json short_comparison(const api::Comparison& comparison);
+nlohmann::ordered_json short_check(const api::CheckOutcome& outcome, std::size_t cases);
+// A listing of few entries whole, of many their names alone.
+nlohmann::ordered_json short_list(const std::string& listing);
+
+}  // namespace stepcast

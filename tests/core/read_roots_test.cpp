@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/read_roots.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "core/text_file.h"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ReadRoots : public ::testing::Test {
+ protected:
+  ReadRoots() {
+    std::string name = (fs::temp_directory_path() / "stepcast-roots-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    fs::create_directories(folder_ / "open" / "deep");
+    fs::create_directories(folder_ / "openly");
+    for (const char* file : {"open/a", "open/deep/b", "openly/c", "d"}) {
+      std::ofstream(folder_ / file) << "text";
+    }
+    fs::create_symlink(folder_ / "d", folder_ / "open" / "link");
+    fs::create_symlink(folder_ / "open" / "a", folder_ / "inward");
+  }
+  ~ReadRoots() override { fs::remove_all(folder_); }
+
+  // A process is bound for good, so a child is.
+  template <class Body>
+  static bool holds_in_child(const Body& body) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(body() ? 0 : 1);
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+
+  fs::path folder_;
+};
+
+TEST_F(ReadRoots, AProcessReadsEverythingUntilItIsBound) {
+  EXPECT_TRUE(read_text_file(at("d")));
+  EXPECT_TRUE(may_name("/nowhere"));
+}
+
+TEST_F(ReadRoots, ABoundProcessReadsBelowItsFoldersAlone) {
+  const auto reads = [&](const std::string& name, bool expected) {
+    return holds_in_child([&] {
+      if (!bind_reads_below({at("open")})) return false;
+      return read_text_file(at(name)).has_value() == expected;
+    });
+  };
+  EXPECT_TRUE(reads("open/a", true));
+  EXPECT_TRUE(reads("open/deep/b", true));
+  EXPECT_TRUE(reads("inward", true));  // a link from outside to a file inside
+  EXPECT_TRUE(reads("open/link", false));
+  EXPECT_TRUE(reads("open/../d", false));
+  EXPECT_TRUE(reads("d", false));
+  EXPECT_TRUE(reads("openly/c", false));  // a longer name is another folder
+}
+
+TEST_F(ReadRoots, WhatLiesOutsideIsNotSaidToBeAbsent) {
+  EXPECT_TRUE(holds_in_child([&] {
+    if (!bind_reads_below({at("open")})) return false;
+    const auto there = read_text_file(at("d")), absent = read_text_file(at("e"));
+    return !there && !absent && there.error().front().message == absent.error().front().message &&
+           read_text_file(at("open/e")).error().front().message == "cannot be read";
+  }));
+}
+
+TEST_F(ReadRoots, AFolderThatIsNotThereIsAnError) {
+  EXPECT_TRUE(holds_in_child([&] { return !bind_reads_below({at("none")}) && may_name("/x"); }));
+}
+
+}  // namespace
+}  // namespace stepcast
