@@ -5,9 +5,9 @@
 Usage: plans-beside-runs.py STEPCAST SUITE.json [SUITE.json ...] [--only TEXT] [--time-limit S]
 
 For every model, cluster and batch of the suites, the fastest recorded run is taken, its layout is
-left out, and `stepcast plan` searches. Each dispatcher of a model with experts is tried, and the
-best plan of all is shown. Prints a Markdown table: the planned over the recorded step. Runs that
-the program cannot plan yet are counted, not hidden.
+left out, and `stepcast plan` searches. With experts each dispatcher is tried, beside another
+micro-batch and not, and the best plan of all is shown. Prints a Markdown table: the planned over
+the recorded step. Runs that the program cannot plan yet are counted, not hidden.
 """
 import argparse
 import json
@@ -52,13 +52,17 @@ DISPATCHERS = ("alltoall", "deepep", "hybridep")
 
 
 def with_dispatchers(scenario):
-    """The scenario; of a model with experts, one for each way of tokens to them."""
+    """The scenario; for a model with experts, one for each way of tokens to them: each dispatcher,
+    beside another micro-batch and not."""
     if "moe" not in scenario["model"]:
         return [scenario]
     out = []
     for dispatcher in DISPATCHERS:
-        out.append(json.loads(json.dumps(scenario)))
-        out[-1]["model"]["moe"]["dispatcher"] = dispatcher
+        for beside in (False, True):
+            out.append(json.loads(json.dumps(scenario)))
+            out[-1]["model"]["moe"]["dispatcher"] = dispatcher
+            if beside:
+                out[-1]["layout"] = {"overlap": {"ep": True}}
     return out
 
 
@@ -89,7 +93,8 @@ def plan(stepcast, scenario, time_limit):
     if run.returncode != 0:
         reason = (run.stderr or "nothing fits").strip().splitlines()
         return None, reason[0]
-    return json.loads(run.stdout)["plans"][0], None
+    plans = json.loads(run.stdout)["plans"]
+    return (plans[0], None) if plans else (None, "the time limit came before a plan that fits")
 
 
 def words(layout):
