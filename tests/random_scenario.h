@@ -100,7 +100,18 @@ class ScenarioDraw {
       out["head_bias"] = false;
     }
     if (chance(4)) add_experts(out);
+    if (!from_.forecasts) add_numerics(out);
     return out;
+  }
+
+  // They change no forecast.
+  void add_numerics(json& model) {
+    if (chance(2)) model["norm_epsilon"] = chance(2) ? 1e-5 : 1e-6;
+    if (model["position"] != "rope" || chance(2)) return;
+    model["rope_base"] = pick({10000, 500000});
+    if (chance(2)) return;
+    model["rope_scaling"] = word({"llama3", "yarn"});
+    model["rope_factor"] = pick({8, 32});
   }
 
   void add_experts(json& model) {
@@ -139,10 +150,13 @@ class ScenarioDraw {
 
   json layout(const std::string& framework, const json& model, std::int64_t gpus) {
     const std::int64_t tp = pick({1, 1, 2, 4, 8}), pp = pick({1, 1, 2, 3, 4});
-    const std::int64_t cp = pick({1, 1, 1, 2});
+    const bool twice = says_all(framework) && chance(6);  // exchanges inside rings
+    const std::int64_t cp = twice ? 4 : pick({1, 1, 1, 2});
     json out = {{"tp", tp}, {"pp", pp}, {"cp", cp}, {"micro_batch", pick({1, 2, 4})}};
     if (chance(2)) out["dp"] = gpus / (tp * pp * cp);
-    if (cp > 1 && says_all(framework)) {
+    if (twice) {
+      out["cp_method"] = "hierarchical";
+    } else if (cp > 1 && says_all(framework)) {
       out["cp_method"] = word({"ring", "all_gather", "all_to_all"});
     } else if (cp > 1 && framework == "fsdp" && !from_.forecasts) {
       out["cp_method"] = word({"ring", "all_gather"});
@@ -205,11 +219,17 @@ class ScenarioDraw {
                  framework == "fsdp" ? word({"bf16", "fp32"}) : word({"bf16", "fp16", "fp32"})}};
     if (says_all(framework) && chance(4)) {
       out["precision"] = "fp8";
-      out["fp8_recipe"] = word({"delayed", "current", "blockwise"});
+      out["fp8_recipe"] = word({"delayed", "current", "blockwise", "mxfp8", "rowwise"});
       out["fp8_params"] = chance(2);
     }
+    if (framework == "fsdp" && !from_.forecasts && chance(4)) {
+      out["precision"] = "fp8";
+      out["fp8_recipe"] = word({"delayed", "current", "mxfp8", "rowwise"});
+      out["fp8_params"] = chance(3);
+    }
+    if (says_all(framework) && chance(4)) out["attention_kernel"] = word({"cudnn", "fa2"});
     if (says_all(framework) && chance(4)) out["moments_precision"] = "bf16";
-    if (chance(3)) out["attention"] = "unfused";
+    if (chance(3) && !out.contains("attention_kernel")) out["attention"] = "unfused";
     if (chance(3)) out["grad_precision"] = word({"fp32", "bf16"});
     if (chance(4)) out["reduce_precision"] = word({"fp32", "bf16"});
     if (chance(3)) out["grad_clip"] = word({"global", "none"});

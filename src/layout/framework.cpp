@@ -47,9 +47,9 @@ std::vector<Framework> all_frameworks() {
   return out;
 }
 
-Framework default_framework(const Layout& stated) {
+Framework default_framework(const Training& training, const Layout& layout) {
   const auto found = std::ranges::find_if(kFrameworks, [&](const FrameworkTraits* traits) {
-    return traits->default_for != nullptr && traits->default_for(stated);
+    return traits->default_for != nullptr && traits->default_for(training, layout);
   });
   if (found == std::end(kFrameworks)) return {};
   return static_cast<Framework>(found - std::begin(kFrameworks));

@@ -22,9 +22,9 @@ struct FrameworkTraits {
   // Trainers that run steps this way, as people call them (plain_name of core/data_name.h).
   std::span<const std::string_view> trainers = {};
 
-  // Defaults of scenario keys. `default_for`: which stated layouts mean this framework when none is
-  // named; null: none do.
-  bool (*default_for)(const Layout& stated) = nullptr;
+  // Defaults of scenario keys. `default_for`: which stated trainings and layouts mean this
+  // framework when none is named; null: none do.
+  bool (*default_for)(const Training& training, const Layout& layout) = nullptr;
   const char* default_when = "";  // says it in words: "zero is 3"
   int zero = 0;
   bool compile = true;          // elementwise chains run as fused kernels
@@ -77,7 +77,7 @@ struct FrameworkTraits {
 std::span<const FrameworkTraits* const> frameworks();
 const FrameworkTraits& traits_of(Framework framework);
 Framework framework_named(std::string_view name);  // which must be there
-Framework default_framework(const Layout& stated);
+Framework default_framework(const Training& training, const Layout& layout);
 std::vector<Framework> default_frameworks();  // all that default_framework() may return
 // "megatron" or "megatron or fsdp": those that have it.
 std::string frameworks_with(bool FrameworkTraits::*trait);

@@ -102,7 +102,7 @@ void settle_sequence_length(Scenario& s, bool stated) {
 }
 
 void settle_framework(Scenario& s, bool stated) {
-  if (!stated) s.training.framework = default_framework(s.layout);
+  if (!stated) s.training.framework = default_framework(s.training, s.layout);
 }
 
 // "megatron; fsdp when zero is 3 and tp = pp = 1"

@@ -61,6 +61,10 @@ void add_traits(const Model& m, json& out) {
   add("embedding_width", m.embedding_width, none);
   add("mtp_layers", m.mtp_layers, none);
   add("vocab_multiple", m.vocab_multiple, none);
+  add("norm_epsilon", m.norm_epsilon, 0.0);
+  add("rope_base", m.rope_base, 0.0);
+  add("rope_scaling", m.rope_scaling, std::string());
+  add("rope_factor", m.rope_factor, 0.0);
 }
 
 void add_window(const Model& m, json& out) {

@@ -38,6 +38,32 @@ double HuggingFaceConfig::fraction(std::string_view key, double fallback) {
   return reader_.number(key, 0, 1).value_or(fallback);
 }
 
+double HuggingFaceConfig::number(const Keys& keys_to_try, double max) {
+  const std::string_view key = present(keys_to_try);
+  return states_null(key) ? 0 : reader_.number(key, 0, max).value_or(0);
+}
+
+namespace {
+
+// The keys of rotary positions stand in the file, or since transformers 5 in an object of theirs.
+void read_numerics(HuggingFaceConfig& config, Model& model) {
+  model.norm_epsilon = config.number(
+      {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"}, 1);
+  model.rope_base = config.number({"rope_theta", "rotary_emb_base"}, kMaxRopeBase);
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const auto section = config.states_null(key) ? std::nullopt : config.reader().value(key);
+    if (!section || !section->is_object()) continue;
+    HuggingFaceConfig rope(*section);
+    if (model.rope_base == 0) model.rope_base = rope.number({"rope_theta"}, kMaxRopeBase);
+    const auto type = rope.reader().text(rope.present({"rope_type", "type"}));
+    if (!type || *type == "default") continue;
+    model.rope_scaling = *type;
+    model.rope_factor = rope.number({"factor"}, kMaxPositions);
+  }
+}
+
+}  // namespace
+
 Model read_shape(HuggingFaceConfig& config, const FamilyDefaults& defaults) {
   const HuggingFaceConfig::Keys hidden{"hidden_size", "n_embd", "d_model", "n_embed"};
   const HuggingFaceConfig::Keys layers{"num_hidden_layers", "n_layer", "n_layers"};
@@ -59,6 +85,7 @@ Model read_shape(HuggingFaceConfig& config, const FamilyDefaults& defaults) {
       config.count({"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"},
                    defaults.positions, kMaxPositions);
   model.tied_embeddings = config.flag("tie_word_embeddings", defaults.tied);
+  read_numerics(config, model);
   config.keys.hidden = config.present(hidden);
   config.keys.layers = config.present(layers);
   config.keys.heads = config.present(heads);

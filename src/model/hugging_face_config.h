@@ -25,6 +25,7 @@ class HuggingFaceConfig {
   std::int64_t required_count(const Keys& keys, std::int64_t max);  // 0 after an error
   bool flag(std::string_view key, bool fallback);
   double fraction(std::string_view key, double fallback);
+  double number(const Keys& keys, double max);  // 0: the file does not say
   // The alias that the file uses; the usual one when it uses none.
   std::string_view present(const Keys& keys);
   bool states_null(std::string_view key) const;  // there, and null: not the class's default

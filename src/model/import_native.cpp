@@ -98,6 +98,13 @@ void read_windows(ObjectReader& reader, Model& model) {
   }
 }
 
+void read_numerics(ObjectReader& reader, Model& model) {
+  model.norm_epsilon = reader.number("norm_epsilon", 0, 1).value_or(0);
+  model.rope_base = reader.number("rope_base", 0, kMaxRopeBase).value_or(0);
+  model.rope_scaling = reader.text("rope_scaling").value_or("");
+  model.rope_factor = reader.number("rope_factor", 0, kMaxPositions).value_or(0);
+}
+
 // Nothing forces the router to spread tokens evenly: the load of the fullest rank over the mean
 // (docs/moe.md, "Rows").
 constexpr double kLearnedImbalance = 1.6;
@@ -178,6 +185,7 @@ Model read_native_model(const JsonValue& value) {
   model.max_positions =
       reader.integer("max_positions", 1, kMaxPositions).value_or(kDefaultPositions);
   model.dropout = reader.number("dropout", 0, 1).value_or(-1);
+  read_numerics(reader, model);
   read_windows(reader, model);
   model.mtp_layers = reader.integer("mtp_layers", 0, kMaxLayers).value_or(0);
   model.vocab_multiple = reader.integer("vocab_multiple", 1, kMaxVocab).value_or(0);

@@ -58,6 +58,12 @@ struct Model {
   Position position = Position::kLearned;
   bool tied_embeddings = true;
   double dropout = -1;  // negative: the source does not say; the framework's default holds
+  // These change no cost, and a launched run needs them. 0 and empty: the source does not say.
+  double norm_epsilon = 0;
+  double rope_base = 0;  // of rotary positions
+  std::string rope_scaling =
+      {};                  // for longer sequences: "llama3", "yarn", as Hugging Face names it
+  double rope_factor = 0;  // by how much longer they are
   std::optional<Moe> moe;
   std::optional<Mla> mla;
   std::int64_t attention_window = 0;        // 0: full

@@ -16,6 +16,7 @@ inline constexpr std::int64_t kMaxWidth = 1 << 20;  // hidden, ffn, ranks
 inline constexpr std::int64_t kMaxHeads = 1 << 14;  // heads and experts
 inline constexpr std::int64_t kMaxVocab = 1 << 26;
 inline constexpr std::int64_t kMaxPositions = 1 << 30;
+inline constexpr double kMaxRopeBase = 1e12;
 inline constexpr double kMaxParameters = 1e15;  // keeps byte counts inside 63 bits
 
 // The keys that the file used for what the checks can find wrong.

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/text/escape.h"
+#include "layout/framework.h"
 #include "recipes/launch_script.h"
 
 namespace stepcast {
@@ -32,6 +33,12 @@ Errors common_refusals(const Scenario& s, const char* trainer) {
     refuse(errors, "training.mode",
            fmt::format("{} trains adapters, and the scenario has none", trainer), "lora or qlora");
   }
+  if (s.training.framework != framework_named("fsdp")) {
+    refuse(errors, "training.framework",
+           fmt::format("{} cannot be said in {}, which runs steps as fsdp does",
+                       name_of(s.training.framework), trainer),
+           "fsdp");
+  }
   for (const auto& [path, degree] : {std::pair("layout.tp", l.tp), std::pair("layout.pp", l.pp),
                                      std::pair("layout.cp", l.cp), std::pair("layout.ep", l.ep)}) {
     if (degree > 1)
@@ -43,6 +50,20 @@ Errors common_refusals(const Scenario& s, const char* trainer) {
     refuse(errors, "training.precision",
            fmt::format("{} cannot be said in {}", name_of(precision), trainer),
            "bf16, fp16 or fp32");
+  }
+  if (l.shard_group > 0) {
+    refuse(errors, "layout.shard_group",
+           fmt::format("{} cannot be said in {}", l.shard_group, trainer), "0, one group of all");
+  }
+  // FSDP moves shards and their optimizer to the host, or neither.
+  const Offload& offload = l.offload;
+  const bool whole_offload = offload.parameters == offload.optimizer &&
+                             (offload.parameters == 0 || offload.parameters == 1);
+  const bool whole_activations = offload.activations == 0 || offload.activations == 1;
+  if (!whole_offload || !whole_activations) {
+    refuse(errors, whole_offload ? "layout.offload.activations" : "layout.offload.parameters",
+           fmt::format("a part of offload cannot be said in {}", trainer),
+           "parameters and optimizer both 0 or both 1; activations 0 or 1");
   }
   const Recompute& r = l.recompute;
   const bool whole = r.mode == RecomputeMode::kFull && r.layers == 0 && r.every == 1;
@@ -117,8 +138,6 @@ ordered_json accelerate_config(const Scenario& s, const World& world) {
       s.training.precision == DataType::kFp32 ? "no" : name_of(s.training.precision);
   if (s.layout.dp == 1) {
     out["distributed_type"] = "NO";
-  } else if (s.layout.zero < 2) {
-    out["distributed_type"] = "MULTI_GPU";
   } else {
     out["distributed_type"] = "FSDP";
     out["fsdp_config"] = {{"fsdp_version", 2},
@@ -137,12 +156,16 @@ ordered_json sft_config(const Scenario& s, const std::vector<std::string>& modul
                    {"per_device_train_batch_size", s.layout.micro_batch},
                    {"gradient_accumulation_steps", accumulation(s)},
                    {"max_length", s.training.sequence_length},
-                   {"packing", true},
+                   {"packing", true},  // sequences of max_length, none padded, as forecast
+                   {"packing_strategy", "wrapped"},
+                   {"loss_type", "nll"},  // of all logits at once
                    {"bf16", s.training.precision == DataType::kBf16},
                    {"fp16", s.training.precision == DataType::kFp16},
                    {"gradient_checkpointing", recomputes(s)},
+                   {"activation_offloading", s.layout.offload.activations > 0},
                    {"torch_compile", s.training.compile},
                    {"optim", "adamw_torch"},
+                   {"max_grad_norm", s.training.grad_clip == GradClip::kNone ? 0.0 : 1.0},
                    {"use_peft", true},
                    {"lora_r", s.training.lora_rank},
                    {"lora_alpha", kAlphaPerRank * s.training.lora_rank},
@@ -181,13 +204,11 @@ Errors torchtune_refusals(const Scenario& s, const TunedModel*& model) {
     refuse(errors, "model", fmt::format("{} has no builder in torchtune", s.model.name),
            one_of(names));
   }
+  if (s.training.attention == AttentionKernel::kUnfused) {
+    refuse(errors, "training.attention", "unfused cannot be said in torchtune", "flash");
+  }
   if (s.training.precision == DataType::kFp16) {
     refuse(errors, "training.precision", "fp16 cannot be said in torchtune", "bf16 or fp32");
-  }
-  if (s.layout.dp > 1 && s.layout.zero < 2) {
-    refuse(errors, "layout.zero",
-           fmt::format("{} cannot be said in torchtune, which shards parameters", s.layout.zero),
-           "3");
   }
   return errors;
 }
@@ -251,6 +272,8 @@ Result<std::vector<LaunchFile>> torchtune_files(const Scenario& s) {
   out["max_steps_per_epoch"] = nullptr;
   out["optimizer"] = {{"_component_", "torch.optim.AdamW"}, {"fused", true}, {"lr", 3e-4}};
   out["loss"] = {{"_component_", "torchtune.modules.loss.LinearCrossEntropyLoss"}};
+  out["clip_grad_norm"] =
+      s.training.grad_clip == GradClip::kNone ? ordered_json() : ordered_json(1.0);
   out["device"] = "cuda";
   out["dtype"] = s.training.precision == DataType::kFp32 ? "fp32" : "bf16";
   out["enable_activation_checkpointing"] = recomputes(s);

@@ -40,6 +40,15 @@ const std::vector<MegatronModule>& megatron_modules();
 // --cp-comm-type, in the order of ContextMethod.
 inline constexpr std::array kMegatronContext = {"p2p", "allgather", "a2a", "a2a+p2p"};
 
+// Ways to scale rotary positions, as Hugging Face names them.
+inline constexpr const char* kLlamaScaling = "llama3";
+inline constexpr const char* kYarn = "yarn";
+
+// What --attention-backend fused and flash run, by the names that profiles have for kernels. With
+// flash-attn 3 beside flash-attn 2, Transformer Engine takes the newer.
+inline constexpr const char* kFusedKernel = "cudnn";
+inline constexpr const char* kFlashKernel = "fa2";
+
 // Flags that change no cost: data, logs, checkpoints, learning rates, numerics.
 bool is_megatron_flag_without_cost(std::string_view flag);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "recipes/megatron.h"
 #include "recipes/megatron_read.h"
 #include "recipes/megatron_text.h"
 
@@ -73,6 +74,27 @@ void read_position(FlagList& flags) {
   }
   out.set_word("model.position", type == "learned_absolute" ? "learned" : type,
                "--position-embedding-type");
+}
+
+void read_numerics(FlagList& flags) {
+  ImportedScenario& out = flags.imported();
+  const auto number = [&](const char* flag, const char* path) {
+    if (const auto value = flags.number(flag)) out.set_number(path, *value, flag);
+  };
+  number("--norm-epsilon", "model.norm_epsilon");
+  number("--rotary-base", "model.rope_base");
+  const auto type = flags.choice("--rope-type", {"rope", kYarn});
+  const auto factor = flags.number("--rotary-scaling-factor");
+  if (type == kYarn) {
+    out.set_word("model.rope_scaling", kYarn, "--rope-type");
+    out.set_number("model.rope_factor", factor.value_or(1), "--rotary-scaling-factor");
+  }
+  const double usual = 8;
+  const auto of_llama = flags.number("--rope-scaling-factor");
+  if (flags.given("--use-rope-scaling")) {
+    out.set_word("model.rope_scaling", kLlamaScaling, "--use-rope-scaling");
+    out.set_number("model.rope_factor", of_llama.value_or(usual), "--rope-scaling-factor");
+  }
 }
 
 void read_mlp(FlagList& flags) {
@@ -218,6 +240,7 @@ void read_megatron_model(FlagList& flags) {
   read_vocab(flags);
   read_attention(flags);
   read_position(flags);
+  read_numerics(flags);
   read_mlp(flags);
   read_biases(flags);
   read_dropout(flags);

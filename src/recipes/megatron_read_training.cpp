@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "layout/nearest.h"
+#include "recipes/megatron.h"
 #include "recipes/megatron_read.h"
 
 namespace stepcast {
@@ -70,6 +71,11 @@ void read_attention_kernel(FlagList& flags) {
   // cuDNN's fused kernel keeps no score matrix either; auto picks one of the two.
   const bool unfused = backend == "unfused" || (backend == "local" && !flash);
   out.set_word("training.attention", unfused ? "unfused" : "flash", "--attention-backend");
+  if (backend == "fused") {
+    out.set_word("training.attention_kernel", kFusedKernel, "--attention-backend");
+  } else if (backend == "flash") {
+    out.set_word("training.attention_kernel", kFlashKernel, "--attention-backend");
+  }
 }
 
 void read_fusions(FlagList& flags) {

@@ -79,6 +79,25 @@ void add_latent_attention(const Mla& mla, Block& block) {
   block.value("--v-head-dim", mla.v_head_dim);
 }
 
+// What the model's source does not say is left to Megatron's defaults.
+void add_numerics(const Model& m, Block& block) {
+  if (m.norm_epsilon > 0) block.value("--norm-epsilon", m.norm_epsilon);
+  if (m.position != Position::kRope) return;
+  // The flag takes a whole number.
+  if (m.rope_base > 0 && m.rope_base == std::floor(m.rope_base)) {
+    block.value("--rotary-base", std::llround(m.rope_base));
+  }
+  if (m.rope_scaling == kLlamaScaling) {
+    block.flag("--use-rope-scaling");
+    block.value("--rope-scaling-factor", m.rope_factor);
+  }
+  // Latent attention alone has it: other attention takes rope of that name and no factor.
+  if (m.rope_scaling == kYarn && m.mla) {
+    block.value("--rope-type", kYarn);
+    block.value("--rotary-scaling-factor", m.rope_factor);
+  }
+}
+
 ArgumentBlock model_block(const Scenario& s) {
   const Model& m = s.model;
   Block block("MODEL_ARGS");
@@ -92,6 +111,7 @@ ArgumentBlock model_block(const Scenario& s) {
   block.flag_if(m.mlp == Mlp::kSwiglu, "--swiglu");
   block.value("--normalization", m.norm == Norm::kRmsNorm ? "RMSNorm" : "LayerNorm");
   block.value("--position-embedding-type", position_name(m.position));
+  add_numerics(m, block);
   block.flag_if(!m.tied_embeddings, "--untie-embeddings-and-output-weights");
   block.flag_if(!m.mlp_bias, "--disable-bias-linear");
   block.flag_if(m.qkv_bias && !m.mlp_bias, "--add-qkv-bias");
@@ -235,13 +255,18 @@ void add_cuda_graphs(CudaGraphs graphs, Block& block) {
   if (graphs == CudaGraphs::kMoe) block.flag("--cuda-graph-scope moe_router moe_preprocess");
 }
 
+const char* attention_backend(const Training& t) {
+  if (t.attention == AttentionKernel::kUnfused) return "unfused";
+  return t.attention_kernel == kFusedKernel ? "fused" : "flash";
+}
+
 ArgumentBlock training_block(const Scenario& s) {
   const Training& t = s.training;
   Block block("TRAINING_ARGS");
   add_counts(s, block, "layout.micro_batch");
   add_counts(s, block, "training.");
   add_precision(t, block);
-  block.value("--attention-backend", t.attention == AttentionKernel::kFlash ? "flash" : "unfused");
+  block.value("--attention-backend", attention_backend(t));
   add_recompute(s.layout.recompute, block);
   block.value("--clip-grad", t.grad_clip == GradClip::kNone ? "0.0" : "1.0");
   block.flag_if(!s.rules.fused_gradient_accumulation, "--no-gradient-accumulation-fusion");

@@ -46,9 +46,13 @@ Result<json> resolve_document(json document, const DataFolders& folders) {
 }
 
 bool decides_the_run(const std::string& path) {
-  // A name, the balance of routing, and the way in which layers with experts are listed do not
-  // change what is computed.
+  // A name, numerics, the balance of routing, and the way in which layers with experts are listed
+  // do not change what a step costs.
   static const std::vector<std::string> harmless = {"model.name",
+                                                    "model.norm_epsilon",
+                                                    "model.rope_base",
+                                                    "model.rope_scaling",
+                                                    "model.rope_factor",
                                                     "model.moe.imbalance",
                                                     "model.moe.shared_experts",
                                                     "model.moe.dense_layers",

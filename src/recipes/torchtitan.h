@@ -37,4 +37,16 @@ struct TorchtitanSchedule {
 };
 const std::vector<TorchtitanSchedule>& torchtitan_schedules();
 
+// fp8, by the converter of torchao that makes it and the name of its recipe there. The first row of
+// a converter is its default.
+struct TorchtitanFp8 {
+  std::string_view converter;
+  std::string_view torchtitan;
+  std::string_view stepcast;
+  bool gathers = false;  // FSDP may gather it in fp8
+};
+inline constexpr TorchtitanFp8 kTorchtitanFp8[] = {{"float8", "tensorwise", "current", true},
+                                                   {"float8", "rowwise", "rowwise"},
+                                                   {"mx", "mxfp8_cublas", "mxfp8"}};
+
 }  // namespace stepcast

@@ -17,20 +17,53 @@ namespace {
 
 using nlohmann::json;
 
+// The section of a converter: [quantize.linear.float8], before release 0.2 [float8].
+void read_fp8(JsonKeys& root, JsonKeys& linear, const TorchtitanFp8& usual) {
+  ImportedScenario& out = root.imported();
+  const std::string converter(usual.converter);
+  JsonKeys section = (linear.has(converter.c_str()) ? linear : root).section(converter.c_str());
+  const std::string recipe = section.text("recipe_name").value_or(std::string(usual.torchtitan));
+  const bool gathers = section.boolean("enable_fsdp_float8_all_gather").value_or(false);
+  section.without_effect({"precompute_float8_dynamic_scale_for_fsdp", "filter_fqns",
+                          "force_recompute_fp8_weight_in_bwd", "mxfp8_dim1_cast_kernel_choice"});
+  section.may_change_cost();
+  out.set_word("training.precision", "fp8", "model.converters");
+  const auto known = std::ranges::find_if(kTorchtitanFp8, [&](const TorchtitanFp8& row) {
+    return converter == row.converter && recipe == row.torchtitan;
+  });
+  if (known == std::end(kTorchtitanFp8)) {
+    out.warnings.push_back(fmt::format("{}: {} is not modelled, {} is taken",
+                                       section.path_of("recipe_name"), recipe, usual.stepcast));
+  }
+  out.set_word("training.fp8_recipe",
+               known == std::end(kTorchtitanFp8) ? usual.stepcast : known->stepcast,
+               section.path_of("recipe_name"));
+  if (gathers) {
+    out.set_flag("training.fp8_params", true, section.path_of("enable_fsdp_float8_all_gather"));
+  }
+}
+
+void read_converters(JsonKeys& root, JsonKeys& model) {
+  JsonKeys linear = root.section("quantize").section("linear");
+  const json* converters = model.raw("converters");
+  for (const json& converter : converters && converters->is_array() ? *converters : json()) {
+    const std::string what = converter.is_string() ? converter.get<std::string>() : "";
+    const std::string last = what.substr(what.rfind('.') + 1);
+    const auto usual = std::ranges::find(kTorchtitanFp8, last, &TorchtitanFp8::converter);
+    if (usual != std::end(kTorchtitanFp8)) {
+      read_fp8(root, linear, *usual);
+    } else {
+      root.imported().warnings.push_back(fmt::format("model.converters: {} is not modelled", what));
+    }
+  }
+}
+
 void read_model(JsonKeys& root, const ImportInput& input, std::optional<std::int64_t>& layers) {
   ImportedScenario& out = root.imported();
   JsonKeys model = root.section("model");
   const auto name = model.text("name");
   const auto flavor = model.text("flavor");
-  const json* converters = model.raw("converters");
-  for (const json& converter : converters && converters->is_array() ? *converters : json()) {
-    const std::string what = converter.is_string() ? converter.get<std::string>() : "";
-    if (what.find("float8") != std::string::npos || what.find("mx") != std::string::npos) {
-      out.set_word("training.precision", "fp8", "model.converters");
-    } else {
-      out.warnings.push_back(fmt::format("model.converters: {} is not modelled", what));
-    }
-  }
+  read_converters(root, model);
   model.without_effect({"tokenizer_path", "hf_assets_path", "print_after_conversion"});
   model.may_change_cost();
   if (!name && !flavor) return;
@@ -401,6 +434,17 @@ Errors check_torchtitan(const Scenario& s) {
   }
   if (s.training.precision == DataType::kFp16) {
     add("training.precision", "fp16", "bf16 or fp32");
+  }
+  if (s.training.precision != DataType::kFp8) return errors;
+  const auto recipe =
+      std::ranges::find(kTorchtitanFp8, s.training.fp8_recipe, &TorchtitanFp8::stepcast);
+  if (recipe == std::end(kTorchtitanFp8)) {
+    add("training.fp8_recipe", "the fp8 recipe " + s.training.fp8_recipe,
+        "current, rowwise or mxfp8");
+  } else if (s.training.fp8_params && !recipe->gathers) {
+    add("training.fp8_params",
+        "parameters gathered in fp8 with the recipe " + s.training.fp8_recipe,
+        "false, or recipe current");
   }
   return errors;
 }

@@ -86,6 +86,20 @@ json activation_checkpoint(const Recompute& recompute) {
   return {{"mode", "none"}};
 }
 
+// torchao's two ways, by the names of their converters and recipes.
+void add_fp8(const Training& t, json& out) {
+  if (t.precision != DataType::kFp8) return;
+  const auto found = std::ranges::find(kTorchtitanFp8, t.fp8_recipe, &TorchtitanFp8::stepcast);
+  if (found == std::end(kTorchtitanFp8)) return;  // it has none of this recipe
+  out["model"]["converters"] = {fmt::format("quantize.linear.{}", found->converter)};
+  json section = {{"recipe_name", found->torchtitan}, {"filter_fqns", {"output"}}};
+  if (found->gathers) {
+    section["enable_fsdp_float8_all_gather"] = t.fp8_params;
+    section["precompute_float8_dynamic_scale_for_fsdp"] = t.fp8_params;
+  }
+  out["quantize"]["linear"][found->converter] = section;
+}
+
 json training(const Scenario& s) {
   const Training& t = s.training;
   const Layout& l = s.layout;
@@ -123,6 +137,7 @@ std::string write_torchtitan(const Scenario& s, const std::vector<Setting>& rema
       {"compile", {{"enable", s.training.compile}}}};
   const TorchtitanModel* model = registered(s.model, models_folder);
   if (model) out["model"] = {{"name", model->name}, {"flavor", model->flavor}};
+  add_fp8(s.training, out);
   std::string comments = remark_lines(remarks);
   if (!model) {
     comments += fmt::format("# [model] name and flavor: register {} in torchtitan first.\n",

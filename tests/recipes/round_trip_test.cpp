@@ -7,13 +7,18 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <vector>
 
+#include "core/temporary_folder.h"
 #include "core/text_file.h"
 #include "layout/framework.h"
+#include "predict/prediction.h"
 #include "random_scenario.h"
 #include "recipes/export.h"
 #include "recipes/import.h"
 #include "recipes/refusals.h"
+#include "recipes/two_hundred.h"
 
 namespace stepcast {
 namespace {
@@ -26,6 +31,17 @@ std::string format_of(const Exported& exported) {
   return exported.framework == "Megatron-LM" ? "megatron"
          : exported.framework == "DeepSpeed" ? "deepspeed"
                                              : "torchtitan";
+}
+
+// Where the scenario can be forecast.
+void expect_same_forecast(const Scenario& scenario, const Scenario& back,
+                          const std::string& stated) {
+  const auto before = predict(scenario, source_folders(), {});
+  const auto after = predict(back, source_folders(), {});
+  ASSERT_EQ(before.has_value(), after.has_value()) << stated;
+  if (!before) return;
+  EXPECT_EQ(before->step_time.value(), after->step_time.value()) << stated;
+  EXPECT_EQ(before->peak_device, after->peak_device) << stated;
 }
 
 // Reads the file as a user does who has nothing else.
@@ -44,6 +60,7 @@ void expect_reads_back(const Scenario& scenario, const Exported& exported, const
   const auto back = read_legal_scenario(*document, source_folders());
   ASSERT_TRUE(back.has_value()) << to_string(back.error()) << stated << "\n" << text;
   EXPECT_EQ(to_json(*back), to_json(scenario)) << stated << "\n" << text;
+  expect_same_forecast(scenario, *back, stated);
 }
 
 // Keys that a format may leave to a remark; anything else it says or refuses.
@@ -70,9 +87,10 @@ const std::set<std::string>& remarks_of(const std::string& framework) {
     return out;
   };
   static const std::set<std::string> megatron =
-      with({"model.name", "model.moe.imbalance", "model.moe.shared_experts",
-            "model.moe.dense_layers", "model.moe.layer_every", "model.moe.layer_list",
-            "layout.stage_layers", "layout.account_for_embedding", "layout.account_for_loss"});
+      with({"model.name", "model.rope_scaling", "model.rope_factor", "model.moe.imbalance",
+            "model.moe.shared_experts", "model.moe.dense_layers", "model.moe.layer_every",
+            "model.moe.layer_list", "layout.stage_layers", "layout.account_for_embedding",
+            "layout.account_for_loss"});
   static const std::set<std::string> deepspeed =
       with({"model", "training.sequence_length", "training.attention", "training.compile",
             "training.cuda_graphs", "layout.sequence_parallel", "layout.recompute",
@@ -95,37 +113,93 @@ void expect_known_remarks(const Exported& exported, const std::string& framework
   }
 }
 
-class RandomRoundTrip : public ::testing::TestWithParam<const char*> {};
+// A target of `export`, and the frameworks whose scenarios it launches.
+struct Format {
+  const char* target;
+  std::vector<std::string> frameworks;
+};
+
+void PrintTo(const Format& format, std::ostream* out) { *out << format.target; }
+
+class RandomRoundTrip : public ::testing::TestWithParam<Format> {};
+
+const testing::DrawnFrom& nodes_with_all_recipes() {
+  static const testing::DrawnFrom from{{{"dgx-h100", 8}, {"dgx-a100-80g", 8}, {"dgx-b200", 8}},
+                                       false};
+  return from;
+}
+
+// Refused by name: a key, a reason and what to do.
+void expect_named(const Errors& errors, const std::string& stated) {
+  for (const Error& error : errors) {
+    EXPECT_EQ(error.code, ErrorCode::kIllegal) << to_string(error) << stated;
+    EXPECT_FALSE(error.path.empty()) << to_string(error) << stated;
+    EXPECT_TRUE(says_why(error)) << to_string(error) << stated;
+  }
+}
 
 TEST_P(RandomRoundTrip, ReadsBackAsTheScenarioItWas) {
-  const std::string framework = GetParam();
-  const std::string target = framework == "fsdp" ? "torchtitan" : framework;
-  testing::ScenarioDraw draw(20251122);
-  int written = 0;
+  const Format& format = GetParam();
+  testing::ScenarioDraw draw(20251122, nodes_with_all_recipes());
+  int written = 0, draws = 0;
   std::set<std::string> refused;
-  for (int i = 0; i < 200; ++i) {
+  for (; draws < testing::kMostDraws && written < testing::kAccepted; ++draws) {
+    const auto of = static_cast<std::size_t>(draws) % format.frameworks.size();
+    const std::string& framework = format.frameworks[of];
     const auto drawn = draw.draw(framework);
-    const auto exported = export_scenario(drawn.scenario, drawn.text, target, {}, source_folders());
+    const auto exported =
+        export_scenario(drawn.scenario, drawn.text, format.target, {}, source_folders());
     if (!exported) {
-      for (const Error& error : exported.error()) {
-        refused.insert(error.path);
-        EXPECT_EQ(error.code, ErrorCode::kIllegal) << to_string(error) << drawn.text;
-        EXPECT_TRUE(says_why(error)) << to_string(error) << drawn.text;
-      }
+      for (const Error& error : exported.error()) refused.insert(error.path);
+      expect_named(exported.error(), drawn.text);
       continue;
     }
     ++written;
-    ASSERT_EQ(exported->files.size(), 1u);
+    ASSERT_FALSE(exported->files.empty());
     expect_known_remarks(*exported, framework, drawn.text);
-    expect_reads_back(drawn.scenario, *exported, exported->files.front().text, drawn.text);
+    expect_reads_back(drawn.scenario, *exported, exported->files.back().text, drawn.text);
     if (HasFailure()) return;
   }
-  EXPECT_GE(written, 50) << json(refused);
+  EXPECT_EQ(written, testing::kAccepted) << "of " << draws << ", refused " << json(refused);
 }
 
-INSTANTIATE_TEST_SUITE_P(Frameworks, RandomRoundTrip,
-                         ::testing::Values("megatron", "deepspeed", "fsdp"),
-                         [](const auto& framework) { return std::string(framework.param); });
+INSTANTIATE_TEST_SUITE_P(Formats, RandomRoundTrip,
+                         ::testing::Values(Format{"megatron", {"megatron"}},
+                                           Format{"deepspeed", {"deepspeed"}},
+                                           Format{"torchtitan", {"fsdp"}},
+                                           Format{"torchrun", {"megatron", "deepspeed", "fsdp"}},
+                                           Format{"slurm", {"megatron", "deepspeed", "fsdp"}},
+                                           Format{"kubernetes", {"megatron", "deepspeed", "fsdp"}}),
+                         [](const auto& format) { return std::string(format.param.target); });
+
+// The order of passes as a table, forecast from the file as under the schedule's name.
+TEST(RoundTrip, TheTableOfPassesReadsBackToTheSameForecast) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "order.csv";
+  testing::DrawnFrom from = testing::all_that_forecasts();
+  testing::ScenarioDraw draw(39, from);
+  int written = 0, draws = 0;
+  for (; draws < testing::kMostDraws && written < testing::kAccepted; ++draws) {
+    const auto drawn = draw.draw(draws % 2 == 0 ? "megatron" : "fsdp");
+    if (drawn.scenario.layout.pp == 1) continue;
+    const auto exported =
+        export_scenario(drawn.scenario, drawn.text, "schedule", {}, source_folders());
+    if (!exported) {
+      expect_named(exported.error(), drawn.text);
+      continue;
+    }
+    folder.write("order.csv", exported->files.front().text);
+    json stated = json::parse(drawn.text);
+    stated["layout"]["schedule"] = "file:" + path;
+    const auto document = JsonDocument::from(stated, "file.json");
+    const auto scenario = read_scenario(*document, source_folders());
+    ASSERT_TRUE(scenario.has_value()) << to_string(scenario.error()) << stated;
+    ++written;
+    expect_same_forecast(drawn.scenario, *scenario, stated.dump());
+    if (HasFailure()) return;
+  }
+  EXPECT_EQ(written, testing::kAccepted) << "of " << draws;
+}
 
 // Every case of the shipped suites that a launcher can start, in all three ways of starting it.
 TEST(RoundTrip, ShippedSuitesReadBackFromScriptsBatchFilesAndManifests) {

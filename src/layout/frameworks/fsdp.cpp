@@ -6,9 +6,10 @@
 namespace stepcast {
 namespace {
 
-// Sharded parameters without other parallelism are what FSDP is for.
-bool default_for(const Layout& stated) {
-  return stated.zero == 3 && stated.tp == 1 && stated.pp == 1;
+// Sharded parameters without other parallelism are what FSDP is for, and the trainers of adapters
+// (PEFT, torchtune) run PyTorch on one GPU or FSDP on several.
+bool default_for(const Training& training, const Layout& layout) {
+  return (layout.zero == 3 || training.trains_adapters()) && layout.tp == 1 && layout.pp == 1;
 }
 
 Overlap overlap(const Training&, const Layout&) {
@@ -70,7 +71,7 @@ extern const FrameworkTraits kFsdp = {
     .name = "fsdp",
     .trainers = kFsdpTrainers,
     .default_for = default_for,
-    .default_when = "zero is 3 and tp = pp = 1",
+    .default_when = "tp = pp = 1 and zero is 3 or adapters are trained",
     .zero = 3,
     // torch.compile is opt-in in PyTorch, torchtitan (compile.enable) and llm-foundry
     // (compile_config).
