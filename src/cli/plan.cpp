@@ -18,6 +18,7 @@
 #include "core/gathered_errors.h"
 #include "launch/signal_watch.h"
 #include "plan/offers/layout_ranking.h"
+#include "predict/measured_errors.h"
 #include "predict/prediction.h"
 #include "report/plan_report.h"
 #include "report/why_not.h"
@@ -102,6 +103,19 @@ Errors set_today(const std::optional<json>& stated, const PlanFlags& flags,
   return {};
 }
 
+// What the first place is held against: recorded runs, and the layout that the file states.
+Errors set_comparisons(const std::optional<json>& stated, const PlanFlags& flags,
+                       const DataFolders& folders, PlanReport& report) {
+  if (!report.result.found.empty()) {
+    const auto measured = MeasuredErrors::read(folders.profiles);
+    if (!measured) return measured.error();
+    Scenario first = report.planner.space().base();
+    report.planner.space().put(report.result.found.front().choice, first);
+    report.recorded = recorded_runs(first, *measured);
+  }
+  return set_today(stated, flags, folders, report);
+}
+
 // Whether the first place keeps what is required.
 Errors judge_first(PlanFlags& flags, const PlanReport& report, const PriceList& prices) {
   if (!flags.require.given() || report.result.found.empty()) return {};
@@ -168,7 +182,7 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
     report.why_not.push_back(why_not(question, options, *result));
   }
   progress.clear();
-  errors = set_today(stated_today, flags, data.folders, report);
+  errors = set_comparisons(stated_today, flags, data.folders, report);
   if (errors.empty()) errors = judge_first(flags, report, *prices);
   if (errors.empty()) errors = set_page(report, flags, output);
   if (!errors.empty()) return report_errors(errors);

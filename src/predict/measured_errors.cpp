@@ -132,6 +132,12 @@ const MeasuredErrors::Seen* MeasuredErrors::find(const std::string& mechanism) c
   return at < mechanisms_.size() && mechanisms_[at] == mechanism ? &seen_[at] : nullptr;
 }
 
+std::optional<MechanismError> MeasuredErrors::of(const std::string& mechanism) const {
+  const Seen* seen = find(mechanism);
+  if (seen == nullptr || seen->runs == 0) return std::nullopt;
+  return MechanismError{seen->runs, seen->sum / seen->runs};
+}
+
 double MeasuredErrors::doubt(const std::string& mechanism) const {
   constexpr double kOfOneSource = 0.1;
   const Seen* seen = find(mechanism);

@@ -31,6 +31,12 @@ struct NearRun {
   double likeness = 0;  // 1: it exercised the same mechanisms
 };
 
+// The runs that exercised a mechanism, and their mean ln(measured / predicted).
+struct MechanismError {
+  int runs = 0;
+  double log_error = 0;
+};
+
 // Nine in ten of the errors of runs like a scenario lie between.
 struct ErrorBand {
   double low = 0, high = 0;
@@ -62,6 +68,8 @@ class MeasuredErrors {
   // How far the mean error of a mechanism typically is from zero: what to expect of one that no run
   // exercised. The root of the mean square over those that runs prove; 0 without any.
   double of_unknown() const { return of_unknown_; }
+  // Gives nothing where no run exercised it.
+  std::optional<MechanismError> of(const std::string& mechanism) const;
   // Lists at most `most` runs that have most in common with these mechanisms: shared mechanisms
   // over all of both (Jaccard), a mechanism that few runs exercised weighing more.
   std::vector<NearRun> nearest(const std::vector<std::string>& mechanisms, std::size_t most) const;

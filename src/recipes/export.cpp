@@ -5,7 +5,7 @@
 
 #include "layout/choices.h"
 #include "layout/pipeline.h"
-#include "recipes/adapters.h"
+#include "recipes/adapter_files.h"
 #include "recipes/launch_format.h"
 #include "recipes/rank_map.h"
 #include "recipes/round_trip.h"

@@ -19,7 +19,7 @@ struct ForecastReport {
   const Scenario& scenario;
   const Prediction& prediction;
   std::optional<RunOutlook> run = {};      // of a scenario that says something about its run
-  std::vector<RecordedRun> recorded = {};  // the nearest first
+  RecordedRuns recorded = {};
   const Profile* explained = nullptr;      // given: also what each cost rests on
   std::uint64_t seed = 0;                  // of the run that an explanation draws
 };

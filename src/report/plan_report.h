@@ -10,6 +10,7 @@
 #include "core/text/written.h"
 #include "plan/offers/layout_ranking.h"
 #include "plan/planner.h"
+#include "report/recorded_runs.h"
 
 namespace stepcast {
 
@@ -40,6 +41,7 @@ struct PlanReport {
   Objective objective = Objective::kStepTime;
   std::optional<TodaysLayout> today = {};  // of --open
   const PriceList* prices = nullptr;       // given: also what the run takes and costs
+  RecordedRuns recorded = {};              // like the first place
   std::string export_note = {};  // why the first place has no launch files, if it has none
 };
 

@@ -136,6 +136,7 @@ Written written(const PlanReport& report, Form form) {
     const Prediction& first = report.result.found.front().prediction;
     if (const std::string tie = tie_text(report); !tie.empty()) out += bullet(tie, form);
     out += bullet("the first place: " + proof_text(first), form);
+    if (!report.recorded.empty()) out += bullet(recorded_runs_text(report.recorded), form);
     if (!report.export_note.empty()) out += bullet(report.export_note, form);
     if (report.today) out += bullet(today_text(report), form);
     if (report.prices != nullptr) out += heading("The run", form) + run_lines(report, form);

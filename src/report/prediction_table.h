@@ -21,8 +21,7 @@ Written prediction_table(const Scenario& scenario, const Prediction& prediction,
 // A page of its own (docs/reports.md), of a forecast made with PredictOptions::trace. `run`: of the
 // whole run, or null.
 Written prediction_html(const Scenario& scenario, const Prediction& prediction,
-                        const RunOutlook* run = nullptr,
-                        const std::vector<RecordedRun>& recorded = {});
+                        const RunOutlook* run = nullptr, const RecordedRuns& recorded = {});
 
 // One line of figures under one line of titles; units in the titles. `more`: further columns.
 Written prediction_csv(const Scenario& scenario, const Prediction& prediction,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "predict/mechanisms.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr std::size_t kMost = 4;
 constexpr double kLeastLikeness = 0.5;
 constexpr std::size_t kMostTold = 3;
+constexpr double kMissed = 0.05;  // of a step: less is as good as forecasts are
+constexpr std::size_t kMostMissed = 2;
 
 bool has(const std::vector<std::string>& list, const std::string& name) {
   return std::ranges::find(list, name) != list.end();
@@ -37,37 +40,82 @@ std::string otherwise(const std::vector<std::string>& mine, const std::vector<st
   return more > 0 ? out + fmt::format("; and {} more", more) : out;
 }
 
-}  // namespace
-
-std::vector<RecordedRun> recorded_runs(const Scenario& scenario, const MeasuredErrors& errors) {
-  const std::vector<std::string> mine = mechanisms_of(scenario);
-  std::vector<RecordedRun> out;
-  for (const NearRun& near : errors.nearest(mine, kMost)) {
-    if (near.likeness < kLeastLikeness) break;
-    out.push_back({near.run->run, near.likeness, std::expm1(-near.run->log_error),
-                   otherwise(mine, near.run->mechanisms)});
+std::vector<RecordedMechanism> missed_mechanisms(const std::vector<std::string>& mine,
+                                                 const MeasuredErrors& errors) {
+  std::vector<RecordedMechanism> out;
+  for (const std::string& name : mine) {
+    const auto seen = errors.of(name);
+    if (!seen) continue;
+    const double error = std::expm1(-seen->log_error);
+    if (std::abs(error) > kMissed) out.push_back({name, seen->runs, error});
   }
+  std::ranges::stable_sort(out, std::greater(),
+                           [](const RecordedMechanism& one) { return std::abs(one.error); });
+  if (out.size() > kMostMissed) out.resize(kMostMissed);
   return out;
 }
 
-Written recorded_runs_table(const std::vector<RecordedRun>& runs, Form form) {
-  if (runs.empty()) return {};
-  TextTable table(
-      {{"recorded run", Align::kLeft}, {"alike"}, {"forecast was"}, {"and ran", Align::kLeft}});
-  for (const RecordedRun& run : runs) {
-    table.add_row(
-        {run.run, percent_text(run.likeness, 0), signed_percent_text(run.error), run.otherwise});
+}  // namespace
+
+RecordedRuns recorded_runs(const Scenario& scenario, const MeasuredErrors& errors) {
+  const std::vector<std::string> mine = mechanisms_of(scenario);
+  RecordedRuns out;
+  for (const NearRun& near : errors.nearest(mine, kMost)) {
+    if (near.likeness < kLeastLikeness) break;
+    out.nearest.push_back({near.run->run, near.likeness, std::expm1(-near.run->log_error),
+                           otherwise(mine, near.run->mechanisms)});
   }
-  return heading("Recorded runs like it", form) + shown(table, form);
+  out.mechanisms = missed_mechanisms(mine, errors);
+  return out;
 }
 
-nlohmann::ordered_json recorded_runs_object(const std::vector<RecordedRun>& runs) {
-  auto out = nlohmann::ordered_json::array();
-  for (const RecordedRun& run : runs) {
-    out.push_back({{"run", run.run},
-                   {"likeness", run.likeness},
-                   {"error", run.error},
-                   {"otherwise", run.otherwise}});
+std::string recorded_runs_text(const RecordedRuns& runs) {
+  std::vector<std::string> parts;
+  if (!runs.nearest.empty()) {
+    const auto [low, high] = std::ranges::minmax(runs.nearest, {}, &RecordedRun::error);
+    const std::size_t count = runs.nearest.size();
+    const std::string which = count == 1 ? "recorded run" : fmt::format("{} recorded runs", count);
+    const std::string least = signed_percent_text(low.error),
+                      most = signed_percent_text(high.error);
+    parts.push_back(fmt::format("by {1} for the {0} most like it", which,
+                                least == most ? least : range_text(least, most)));
+  }
+  for (const RecordedMechanism& one : runs.mechanisms) {
+    parts.push_back(fmt::format("by {} in the mean of {} with {}", signed_percent_text(one.error),
+                                one.runs == 1 ? "one run" : fmt::format("{} runs", one.runs),
+                                one.name));
+  }
+  if (parts.empty()) return "";
+  return fmt::format("forecasts were off {}", fmt::join(parts, "; "));
+}
+
+Written recorded_runs_table(const RecordedRuns& runs, Form form) {
+  if (runs.empty()) return {};
+  Written out = heading("Recorded runs like it", form);
+  if (!runs.nearest.empty()) {
+    TextTable table(
+        {{"recorded run", Align::kLeft}, {"alike"}, {"forecast was"}, {"and ran", Align::kLeft}});
+    for (const RecordedRun& run : runs.nearest) {
+      table.add_row(
+          {run.run, percent_text(run.likeness, 0), signed_percent_text(run.error), run.otherwise});
+    }
+    out += shown(table, form);
+  }
+  return out + bullet(recorded_runs_text(runs), form);
+}
+
+nlohmann::ordered_json recorded_runs_object(const RecordedRuns& runs) {
+  nlohmann::ordered_json out{{"nearest", nlohmann::ordered_json::array()},
+                             {"mechanisms", nlohmann::ordered_json::array()}};
+  for (const RecordedRun& run : runs.nearest) {
+    out["nearest"].push_back({{"run", run.run},
+                              {"likeness", run.likeness},
+                              {"error", run.error},
+                              {"otherwise", run.otherwise}});
+  }
+  for (const RecordedMechanism& one : runs.mechanisms) {
+    out["mechanisms"].push_back(
+        {{"mechanism", one.name}, {"runs", one.runs}, {"error", one.error}});
   }
   return out;
 }

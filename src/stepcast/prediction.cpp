@@ -20,7 +20,7 @@ struct Prediction::Made {
   stepcast::Scenario scenario;
   stepcast::Prediction prediction;
   std::optional<RunOutlook> run;
-  std::vector<RecordedRun> recorded;
+  RecordedRuns recorded;
   std::optional<Profile> profile;
   std::uint64_t seed = 0;
   bool timeline = false;

@@ -32,6 +32,8 @@ SCALING = ["compare", *FORECAST[1:7], "--seq", "4096", "--tp", "2", "--vary",
            "cluster.nodes=1,2,4", "--vary", "layout.zero=0,1", "--scaling", "strong"]
 OFFERS = ["plan", *PLAN[1:3], *PLAN[5:9], "--clusters", "dgx-h100,dgx-a100-80g", "--gpus", "4,8",
           "--tokens", "10B", "--deadline", "3d", "--objective", "cost"]
+MANY = ["predict", "--model", "gpt3-13b", "--cluster", "dgx-h100x2", "--global-batch", "256",
+        "--tp", "2", "--pp", "8", "--micro-batch", "1"]
 CHECK = ["check", "megatron-core-h100", "--threads", "1"]
 
 
@@ -47,7 +49,8 @@ class InABrowser(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
         cls.pages = {}
         for name, words in (("forecast", FORECAST), ("check", CHECK), ("plan", PLAN),
-                            ("offers", OFFERS), ("comparison", COMPARISON), ("scaling", SCALING)):
+                            ("offers", OFFERS), ("comparison", COMPARISON), ("scaling", SCALING),
+                            ("many", MANY)):
             cls.pages[name] = str(pathlib.Path(cls.folder.name) / f"{name}.html")
             subprocess.run([BIN / "stepcast", *words, "--html", cls.pages[name]], check=True,
                            stdout=subprocess.DEVNULL)
@@ -163,11 +166,47 @@ class InABrowser(unittest.TestCase):
         shown = ("[...document.querySelectorAll('#pipeline-picture text.n')]"
                  ".filter(t => getComputedStyle(t).display !== 'none').length")
         width = "document.getElementById('pipeline-picture').getBoundingClientRect().width"
+        page.evaluate("document.querySelectorAll('.zoom button')[1].click()")  # the whole step
         before, narrow = page.evaluate(shown), page.evaluate(width)
         page.evaluate("document.querySelector('.zoom button:last-of-type').click()")
         page.evaluate("document.querySelector('.zoom button:last-of-type').click()")
         self.assertGreater(page.evaluate(shown), before)
         self.assertAlmostEqual(page.evaluate(width), 4 * narrow, delta=2)
+
+    def test_many_passes_open_where_the_pipeline_fills(self):
+        """At a zoom at which numbers are read, from the step's begin, and whole by one button."""
+        page = self.open("many")
+        shown = ("[...document.querySelectorAll('#pipeline-picture text.n')]"
+                 ".filter(t => getComputedStyle(t).display !== 'none').length")
+        box = "document.querySelector('.pipeline .rows')"
+        self.assertGreater(page.evaluate(shown), 500)
+        self.assertEqual(page.evaluate(f"{box}.scrollLeft"), 0)
+        first = "document.querySelector('#pipeline-picture text.n').getBoundingClientRect()"
+        self.assertLess(page.evaluate(f"{first}.right"), 1024)
+        self.assertGreater(page.evaluate(f"{box}.scrollWidth / {box}.clientWidth"), 4)
+        page.evaluate("document.querySelectorAll('.zoom button')[1].click()")
+        self.assertLessEqual(page.evaluate(f"{box}.scrollWidth / {box}.clientWidth"), 1.01)
+
+    def test_a_phone_shows_charts_whole_and_what_offers_cost(self):
+        for name in ("offers", "plan", "scaling", "check"):
+            page = self.open(name, width=390)
+            charts = page.evaluate(
+                "[...document.querySelectorAll('.chart, .rows > .zoom-1')]"
+                ".filter(c => c.checkVisibility())"
+                ".map(c => { const b = c.getBoundingClientRect(); return [b.left, b.right]; })")
+            self.assertGreater(len(charts), 0, name)
+            for left, right in charts:
+                self.assertGreaterEqual(left, 0, name)
+                self.assertLessEqual(right, 390, name)
+        page = self.open("offers", width=390)
+        cost = ("[...document.querySelectorAll('#offers thead th')]"
+                ".find(t => t.textContent.trim() === 'cost').getBoundingClientRect()")
+        self.assertLessEqual(page.evaluate(f"{cost}.right"), 390)
+
+    def test_the_layouts_of_offers_are_seen_without_scrolling(self):
+        page = self.open("offers", width=1280)
+        table = "document.querySelector('#offers').parentElement"
+        self.assertLessEqual(page.evaluate(f"{table}.scrollWidth - {table}.clientWidth"), 1)
 
     def test_the_theme_follows_the_system_until_it_is_switched(self):
         color = "getComputedStyle(document.body).backgroundColor"

@@ -36,6 +36,8 @@ std::string format_of(const Exported& exported) {
 // Where the scenario can be forecast.
 void expect_same_forecast(const Scenario& scenario, const Scenario& back,
                           const std::string& stated) {
+  const auto document = JsonDocument::parse(stated, "drawn.json");
+  if (!read_scenario(**document, source_folders())) return;
   const auto before = predict(scenario, source_folders(), {});
   const auto after = predict(back, source_folders(), {});
   ASSERT_EQ(before.has_value(), after.has_value()) << stated;
@@ -46,7 +48,7 @@ void expect_same_forecast(const Scenario& scenario, const Scenario& back,
 
 // Reads the file as a user does who has nothing else.
 void expect_reads_back(const Scenario& scenario, const Exported& exported, const std::string& text,
-                       const std::string& stated) {
+                       const std::string& stated, bool forecast = true) {
   ImportInput input;
   input.text = text_to_import(text);
   input.file = "exported";
@@ -60,7 +62,7 @@ void expect_reads_back(const Scenario& scenario, const Exported& exported, const
   const auto back = read_legal_scenario(*document, source_folders());
   ASSERT_TRUE(back.has_value()) << to_string(back.error()) << stated << "\n" << text;
   EXPECT_EQ(to_json(*back), to_json(scenario)) << stated << "\n" << text;
-  expect_same_forecast(scenario, *back, stated);
+  if (forecast) expect_same_forecast(scenario, *back, stated);
 }
 
 // Keys that a format may leave to a remark; anything else it says or refuses.
@@ -113,7 +115,8 @@ void expect_known_remarks(const Exported& exported, const std::string& framework
   }
 }
 
-// A target of `export`, and the frameworks whose scenarios it launches.
+// A target of `export`, and the frameworks whose scenarios it launches. What starts several holds
+// the very settings of each, so every fifth is forecast there.
 struct Format {
   const char* target;
   std::vector<std::string> frameworks;
@@ -157,7 +160,8 @@ TEST_P(RandomRoundTrip, ReadsBackAsTheScenarioItWas) {
     ++written;
     ASSERT_FALSE(exported->files.empty());
     expect_known_remarks(*exported, framework, drawn.text);
-    expect_reads_back(drawn.scenario, *exported, exported->files.back().text, drawn.text);
+    expect_reads_back(drawn.scenario, *exported, exported->files.back().text, drawn.text,
+                      format.frameworks.size() == 1 || written % 5 == 0);
     if (HasFailure()) return;
   }
   EXPECT_EQ(written, testing::kAccepted) << "of " << draws << ", refused " << json(refused);

@@ -115,10 +115,16 @@ TEST(ValueAxis, ANarrowLogarithmicAxisHasTicksToo) {
   }
 }
 
-TEST(ValueAxis, ALinearAxisOfPositiveValuesBeginsAtZero) {
-  const ValueAxis axis(ValueAxis::Scale::kLinear, {3, 5});
-  EXPECT_DOUBLE_EQ(axis.place(0), 0);
-  EXPECT_LT(axis.place(5), 1);
+TEST(ValueAxis, ALinearAxisBeginsAtZeroWhereAValueIsNearIt) {
+  const ValueAxis near(ValueAxis::Scale::kLinear, {1, 5});
+  EXPECT_DOUBLE_EQ(near.place(0), 0);
+  EXPECT_LT(near.place(5), 1);
+  // A third of the way and more: the axis begins where the points are.
+  const ValueAxis far(ValueAxis::Scale::kLinear, {3, 5});
+  EXPECT_LT(far.place(0), 0);
+  EXPECT_GT(far.place(3), 0);
+  EXPECT_LT(far.place(3), 0.1);
+  EXPECT_LT(far.place(5), 1);
 }
 
 TraceSlice slice(double start, double length, Phase phase, std::int32_t micro_batch,

@@ -133,13 +133,23 @@ bool has_deadline(const OffersReport& report) {
   return first_of(report).best->run.terms.deadline.has_value() && has_length(report);
 }
 
+// Money first: a phone shows the first columns alone.
+template <class Cell>
+void goodput_last(std::vector<Cell>& of_run, bool length) {
+  const auto goodput = of_run.begin() + (length ? 1 : 0);
+  std::rotate(goodput, goodput + 1, of_run.end());
+}
+
 Section place_section(const OffersReport& report) {
   const bool length = has_length(report);
-  std::vector<DataColumn> columns = {
-      {"place", true}, {"cluster"}, {"GPUs", true}, {"step", true}, {"tokens/s", true}};
-  for (const Column& column : run_columns(length)) columns.push_back({column.title, true});
+  std::vector<DataColumn> columns = {{"place", true}, {"cluster"}, {"GPUs", true}};
+  std::vector<Column> of_run = run_columns(length);
+  goodput_last(of_run, length);
+  for (const Column& column : of_run) columns.push_back({column.title, true});
   if (length) columns.push_back({"cost, central 90 %", true, false});
   if (has_deadline(report)) columns.push_back({"in time", true});
+  columns.push_back({"step", true});
+  columns.push_back({"tokens/s", true});
   columns.push_back({"against the first", false, true, true});
   columns.push_back({"layout", false, true, true});
   DataTable table("offers", "The best layout of each offer", columns);
@@ -151,16 +161,18 @@ Section place_section(const OffersReport& report) {
     std::vector<DataCell> cells = {
         {fmt::format("{}{}", place, offer.result->proven ? "" : "*"), static_cast<double>(place)},
         offer.request.label,
-        {gpus_text(offer), gpus(offer)},
-        {time_text(p.step_time), p.step_time.value()},
-        {number_text(p.tokens_per_s, 3), p.tokens_per_s}};
-    for (DataCell& cell : run_data_cells(offer.best->run, length)) cells.push_back(std::move(cell));
+        {gpus_text(offer), gpus(offer)}};
+    std::vector<DataCell> of_offer = run_data_cells(offer.best->run, length);
+    goodput_last(of_offer, length);
+    for (DataCell& cell : of_offer) cells.push_back(std::move(cell));
     if (length) cells.emplace_back(cost_interval_text(offer.best->run.forecast));
     if (has_deadline(report)) {
       const auto& run = offer.best->run.forecast.length;
       const double chance = run ? *run->deadline_chance : 0;
       cells.emplace_back(percent_text(chance, 0), chance);
     }
+    cells.emplace_back(time_text(p.step_time), p.step_time.value());
+    cells.emplace_back(number_text(p.tokens_per_s, 3), p.tokens_per_s);
     cells.push_back(offer_reason(report, offer));
     cells.push_back(choice_text(*offer.planner, offer.best->found.choice));
     table.add_row(cells);

@@ -113,7 +113,8 @@ for (const bar of document.querySelectorAll(".zoom")) {
   const picture = document.getElementById(bar.dataset.for);
   const box = picture.parentElement;
   const [out, all, into] = bar.querySelectorAll("button");
-  let zoom = 1;
+  const first = Number(picture.getAttribute("class").match(/zoom-(\d+)/)[1]);
+  let zoom = first;
   const show = (next) => {
     const middle = (box.scrollLeft + box.clientWidth / 2) / box.scrollWidth;
     picture.classList.replace("zoom-" + zoom, "zoom-" + next);
@@ -126,7 +127,7 @@ for (const bar of document.querySelectorAll(".zoom")) {
   out.addEventListener("click", () => show(Math.max(1, zoom / 2)));
   all.addEventListener("click", () => show(1));
   into.addEventListener("click", () => show(Math.min(kLargestZoom, zoom * 2)));
-  show(1);
+  show(first);
 }
 
 // -- points of a chart --------------------------------------------------------------------------

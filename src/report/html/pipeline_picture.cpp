@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include "report/html/legend.h"
@@ -47,6 +48,34 @@ int zoom_for(double share, std::size_t digits) {
     if (share * kUsualWidth * zoom >= needed) return zoom;
   }
   return 0;
+}
+
+bool is_dense(const PipelinePicture& picture) {
+  return std::any_of(picture.rows.begin(), picture.rows.end(),
+                     [](const PipelineRow& row) { return row.boxes.size() > kDense; });
+}
+
+// A row of more passes than can be told apart opens at the zoom at which passes of half the time
+// have their numbers, and at the step's begin: there the pipeline fills.
+int first_zoom(const PipelinePicture& picture, const TimeAxis& axis) {
+  if (!is_dense(picture)) return kZooms.front();
+  std::map<int, double> times;  // by zoom
+  double all = 0;
+  for (const PipelineRow& row : picture.rows) {
+    for (const PassBox& box : row.boxes) {
+      if (box.micro_batch < 0 || box.communication || !axis.shows(box.start, box.end)) continue;
+      const double share = axis.share(box.end) - axis.share(box.start);
+      const int zoom = zoom_for(share, fmt::format("{}", box.micro_batch).size());
+      times[zoom > 0 ? zoom : kZooms.back()] += share;
+      all += share;
+    }
+  }
+  double numbered = 0;
+  for (const auto& [zoom, time] : times) {
+    numbered += time;
+    if (numbered >= all / 2) return zoom;
+  }
+  return kZooms.front();
 }
 
 std::string title_of(const PassBox& box) {
@@ -133,14 +162,15 @@ Html draw_names(const PipelinePicture& picture, double height) {
                  element("svg", {{"height", coordinate(height + kAxisHeight)}}, out));
 }
 
-Html zoom_bar(const std::string& id) {
+Html zoom_bar(const std::string& id, int zoom) {
   const auto button = [](const char* shown, const char* label) {
     return element("button", {{"type", "button"}, {"aria-label", label}}, shown);
   };
-  return element("div", {{"class", "bar zoom needs-script"}, {"data-for", id}},
-                 button("−", "Zoom out") + button("Whole step", "Show the whole step") +
-                     button("+", "Zoom in") +
-                     element("span", {{"class", "count"}, {"role", "status"}}, "1×"));
+  return element(
+      "div", {{"class", "bar zoom needs-script"}, {"data-for", id}},
+      button("−", "Zoom out") + button("Whole step", "Show the whole step") +
+          button("+", "Zoom in") +
+          element("span", {{"class", "count"}, {"role", "status"}}, fmt::format("{}×", zoom)));
 }
 
 Html legend_of(const PipelinePicture& picture) {
@@ -168,11 +198,6 @@ Html legend_of(const PipelinePicture& picture) {
   return legend(entries);
 }
 
-bool is_dense(const PipelinePicture& picture) {
-  return std::any_of(picture.rows.begin(), picture.rows.end(),
-                     [](const PipelineRow& row) { return row.boxes.size() > kDense; });
-}
-
 std::string cut_note(const PipelinePicture& picture, const TimeAxis& axis) {
   std::size_t hidden = 0;
   for (const PipelineRow& row : picture.rows) {
@@ -198,14 +223,16 @@ Html pipeline_picture(const PipelinePicture& picture) {
     drawing += draw_traffic(picture.rows[i], axis, y + kBoxHeight + 1) + text("\n");
   }
   drawing += draw_cut(axis, height);
-  const Html rows = element("svg",
-                            {{"id", picture.id},
-                             {"class", is_dense(picture) ? "zoom-1 dense" : "zoom-1"},
-                             {"height", coordinate(height + kAxisHeight)},
-                             {"role", "img"},
-                             {"aria-label", picture.label}},
-                            drawing);
-  Html out = legend_of(picture) + zoom_bar(picture.id) +
+  const int zoom = first_zoom(picture, axis);
+  const Html rows =
+      element("svg",
+              {{"id", picture.id},
+               {"class", fmt::format("zoom-{}{}", zoom, is_dense(picture) ? " dense" : "")},
+               {"height", coordinate(height + kAxisHeight)},
+               {"role", "img"},
+               {"aria-label", picture.label}},
+              drawing);
+  Html out = legend_of(picture) + zoom_bar(picture.id, zoom) +
              element("div", {{"class", "pipeline"}},
                      draw_names(picture, height) + element("div",
                                                            {{"class", "rows"},

@@ -117,6 +117,9 @@ Written plan_html(const PlanReport& report, const Prediction* first) {
   page.sections.push_back(funnel_section(report));
   page.sections.push_back(rejected_section(report));
   if (first != nullptr) add_first_place(scenario, *first, page);
+  if (!report.recorded.empty()) {
+    page.sections.push_back(of_first_place(recorded_section(report.recorded)));
+  }
   page.data = plan_json(report);
   return page_text(page);
 }

@@ -45,24 +45,27 @@ std::string verdict_sentence(const Prediction& prediction) {
   return out + (losses.empty() ? "." : "; most is lost to " + losses + ".");
 }
 
-Section recorded_section(const std::vector<RecordedRun>& runs) {
+}  // namespace
+
+namespace html {
+
+Section recorded_section(const RecordedRuns& runs) {
+  std::string sentence = recorded_runs_text(runs);
+  if (!sentence.empty()) sentence[0] = 'F';
   DataTable table(
       "recorded", "Recorded runs that have most in common with this one",
       {{"run"}, {"alike", true}, {"forecast was", true}, {"and ran", false, true, true}});
-  for (const RecordedRun& run : runs) {
+  for (const RecordedRun& run : runs.nearest) {
     table.add_row({run.run,
                    {percent_text(run.likeness, 0), run.likeness},
                    {signed_percent_text(run.error), run.error},
                    run.otherwise});
   }
   return {"recorded-section", "Recorded runs like it",
-          table.html() + note("Alike: the mechanisms that both have, as a share of all that either "
-                              "has. The interval follows the errors of all runs by mechanism.")};
+          table.html() + paragraph(sentence + ".") +
+              note("Alike: the mechanisms that both have, as a share of all that either "
+                   "has. The interval follows the errors of all runs by mechanism.")};
 }
-
-}  // namespace
-
-namespace html {
 
 Section of_first_place(Section section) {
   section.title[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(section.title[0])));
@@ -111,7 +114,7 @@ std::vector<KeyFigure> prediction_figures(const Scenario& scenario, const Predic
 }  // namespace html
 
 Written prediction_html(const Scenario& scenario, const Prediction& prediction,
-                        const RunOutlook* run, const std::vector<RecordedRun>& recorded) {
+                        const RunOutlook* run, const RecordedRuns& recorded) {
   Page page;
   page.title = headline(scenario);
   page.subtitle = layout_text(scenario);

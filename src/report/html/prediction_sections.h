@@ -4,6 +4,7 @@
 
 #include "predict/prediction.h"
 #include "report/html/page.h"
+#include "report/recorded_runs.h"
 
 namespace stepcast::html {
 
@@ -14,6 +15,7 @@ Section link_section(const Scenario& scenario, const Prediction& prediction);  /
 Section certainty_section(const Prediction& prediction);  // interval and provenance
 Section path_section(const Prediction& prediction);
 Section scenario_section(const Scenario& scenario);
+Section recorded_section(const RecordedRuns& runs);
 
 // Titles the section for a page about many layouts, where it describes the first place.
 Section of_first_place(Section section);

@@ -8,8 +8,8 @@
 namespace stepcast::html {
 namespace {
 
-constexpr double kWidth = 760, kHeight = 470;
-constexpr double kLeft = 76, kRight = 14, kTop = 12, kBottom = 46;
+constexpr double kWidth = 900, kHeight = 470;
+constexpr double kLeft = 92, kRight = 14, kTop = 12, kBottom = 46;
 constexpr std::size_t kColors = 5;
 constexpr double kRadius = 4.2;
 

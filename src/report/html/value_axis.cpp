@@ -9,7 +9,8 @@
 namespace stepcast::html {
 namespace {
 
-constexpr double kRoom = 0.04;  // beyond the outermost values
+constexpr double kRoom = 0.04;         // beyond the outermost values
+constexpr double kNearZero = 1.0 / 3;  // of the outermost value: such values begin at zero
 constexpr int kValueTicks = 6;
 constexpr double kFewDecades = 3;  // up to so many, ticks at 1, 2 and 5
 constexpr std::size_t kFewTicks = 3;
@@ -30,8 +31,8 @@ ValueAxis::ValueAxis(Scale scale, const std::vector<double>& values) : scale_(sc
     end_ = 1;
   }
   if (scale == Scale::kLinear) {
-    if (begin_ > 0) begin_ = 0;
-    if (end_ < 0) end_ = 0;
+    if (begin_ > 0 && begin_ < kNearZero * end_) begin_ = 0;
+    if (end_ < 0 && end_ > kNearZero * begin_) end_ = 0;
   }
   const double room = end_ > begin_ ? (end_ - begin_) * kRoom : 0.5;
   if (scale == Scale::kLogarithmic || begin_ != 0) begin_ -= room;

@@ -12,7 +12,8 @@ class ValueAxis {
   enum class Scale { kLinear, kLogarithmic };
 
   // Takes the values that are to be shown, which are positive on a logarithmic axis; it leaves some
-  // room beyond the outermost. A linear axis begins at zero when all values are on one side of it.
+  // room beyond the outermost. A linear axis begins at zero when all values are on one side of it
+  // and some are near it.
   ValueAxis(Scale scale, const std::vector<double>& values);
 
   double place(double value) const;  // 0 to 1 inside the axis

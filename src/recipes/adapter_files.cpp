@@ -2,7 +2,7 @@
 // Words: huggingface/trl trl/trainer/sft_config.py and model_config.py, huggingface/peft
 // src/peft/tuners/lora/config.py, huggingface/accelerate utils/dataclasses.py, and
 // pytorch/torchtune recipes/configs.
-#include "recipes/adapters.h"
+#include "recipes/adapter_files.h"
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
