@@ -18,7 +18,6 @@
 #include "core/gathered_errors.h"
 #include "launch/signal_watch.h"
 #include "plan/offers/layout_ranking.h"
-#include "predict/measured_errors.h"
 #include "predict/prediction.h"
 #include "report/plan_report.h"
 #include "report/why_not.h"
@@ -106,13 +105,9 @@ Errors set_today(const std::optional<json>& stated, const PlanFlags& flags,
 // What the first place is held against: recorded runs, and the layout that the file states.
 Errors set_comparisons(const std::optional<json>& stated, const PlanFlags& flags,
                        const DataFolders& folders, PlanReport& report) {
-  if (!report.result.found.empty()) {
-    const auto measured = MeasuredErrors::read(folders.profiles);
-    if (!measured) return measured.error();
-    Scenario first = report.planner.space().base();
-    report.planner.space().put(report.result.found.front().choice, first);
-    report.recorded = recorded_runs(first, *measured);
-  }
+  auto recorded = recorded_runs_of_first(report.planner, report.result, folders.profiles);
+  if (!recorded) return recorded.error();
+  report.recorded = std::move(*recorded);
   return set_today(stated, flags, folders, report);
 }
 

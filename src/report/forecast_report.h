@@ -18,10 +18,10 @@ namespace stepcast {
 struct ForecastReport {
   const Scenario& scenario;
   const Prediction& prediction;
-  std::optional<RunOutlook> run = {};      // of a scenario that says something about its run
+  std::optional<RunOutlook> run = {};  // of a scenario that says something about its run
   RecordedRuns recorded = {};
-  const Profile* explained = nullptr;      // given: also what each cost rests on
-  std::uint64_t seed = 0;                  // of the run that an explanation draws
+  const Profile* explained = nullptr;  // given: also what each cost rests on
+  std::uint64_t seed = 0;              // of the run that an explanation draws
 };
 
 Written forecast_text(const ForecastReport& report, Form form);  // text or Markdown

@@ -81,7 +81,7 @@ ordered_json PlanWriter::object() {
     entry.update(plan(*row.found));
     out["plans"].push_back(std::move(entry));
   }
-  if (!result.found.empty()) out["recorded_runs"] = recorded_runs_object(report_.recorded);
+  if (!report_.recorded.empty()) out["recorded_runs"] = recorded_runs_object(report_.recorded);
   if (report_.today) {
     const Prediction& today = report_.today->prediction;
     ordered_json standing{{"layout", report_.today->layout}, {"fits", today.fits}};

@@ -255,4 +255,14 @@ std::vector<PlanRow> plan_rows(const PlanReport& report) {
   return rows;
 }
 
+Result<RecordedRuns> recorded_runs_of_first(const Planner& planner, const SearchResult& result,
+                                            const std::string& profiles_folder) {
+  if (result.found.empty()) return RecordedRuns{};
+  const auto measured = MeasuredErrors::read(profiles_folder);
+  if (!measured) return failure(measured.error());
+  Scenario first = planner.space().base();
+  planner.space().put(result.found.front().choice, first);
+  return recorded_runs(first, *measured);
+}
+
 }  // namespace stepcast

@@ -26,10 +26,12 @@ struct Plan::Made {
   Objective objective;
   std::size_t top;
   std::vector<WhyNot> why_not;
+  RecordedRuns recorded;
 
   PlanReport report() const {
     PlanReport out{*planner, result, why_not, top};
     out.objective = objective;
+    out.recorded = recorded;
     if (planner->space().base().run || objective != Objective::kStepTime) out.prices = &prices;
     return out;
   }
@@ -113,9 +115,11 @@ Result<Plan> plan(const Scenario& scenario, const PlanOptions& options) {
   for (const WhyNotQuestion& question : *questions) {
     answers.push_back(stepcast::why_not(question, search, *result));
   }
+  auto recorded = recorded_runs_of_first(**planner, *result, data.folders.profiles);
+  if (!recorded) return failure(recorded.error());
   return Plan(std::make_shared<const Plan::Made>(
       scenario, std::move(*planner), std::move(*result), std::move(*prices), *objective,
-      static_cast<std::size_t>(options.top), std::move(answers)));
+      static_cast<std::size_t>(options.top), std::move(answers), std::move(*recorded)));
 }
 
 std::size_t Plan::places() const { return made_->result.found.size(); }
