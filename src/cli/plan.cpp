@@ -102,7 +102,7 @@ Errors set_today(const std::optional<json>& stated, const PlanFlags& flags,
   return {};
 }
 
-// What the first place is held against: recorded runs, and the layout that the file states.
+// Holds the first place against recorded runs, and against the layout that the file states.
 Errors set_comparisons(const std::optional<json>& stated, const PlanFlags& flags,
                        const DataFolders& folders, PlanReport& report) {
   auto recorded = recorded_runs_of_first(report.planner, report.result, folders.profiles);

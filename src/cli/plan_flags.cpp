@@ -215,6 +215,11 @@ void add_plan_flags(CommandLine app, PlanFlags& flags) {
       .type_name("KEY,...")
       .splits_at(',')
       .one_word();
+  app.add("--vary", flags.vary,
+          "search once for each of these values of a key that a search leaves alone, for example "
+          "precision=bf16,fp8")
+      .type_name("KEY=VALUE,...")
+      .one_word();
   app.add("--why-not", flags.why_not,
           "say why these are not the first place, for example tp=4,pp=8")
       .type_name("KEY=VALUE")

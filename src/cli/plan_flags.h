@@ -23,7 +23,7 @@ struct PlanFlags {
   std::string data;
   std::string html;
   std::vector<std::string> fixed, open, why_not;
-  std::vector<std::string> clusters;
+  std::vector<std::string> clusters, vary;
   std::vector<Price> prices;  // of single clusters: --price NAME=DOLLARS
   std::string prices_file;    // --prices
   std::string objective;      // empty: the scenario's

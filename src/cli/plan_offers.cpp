@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/key_values.h"
 #include "cli/plan_progress.h"
+#include "core/text/escape.h"
 #include "launch/signal_watch.h"
+#include "layout/keys.h"
 #include "plan/offers/gpu_counts.h"
 #include "plan/offers/offer_requests.h"
 #include "plan/offers/offer_search.h"
@@ -78,6 +81,72 @@ OfferQuestion question_of(const PlanFlags& flags, std::vector<std::int64_t> coun
   return out;
 }
 
+// "precision" is training.precision: the key of a scenario that ends so.
+std::string varied_path(const std::string& key) {
+  for (const Key* one : keys()) {
+    if (one->path == key || std::string_view(one->path).ends_with("." + key)) return one->path;
+  }
+  return key.starts_with("moe.") ? "model." + key : key;
+}
+
+// A scenario of --vary, and how it differs: "precision=fp8".
+struct Variant {
+  std::string words;
+  json scenario;
+};
+
+constexpr std::size_t kMostVariants = 64;
+
+Result<std::vector<Variant>> variants_of(const std::vector<std::string>& vary, const json& scenario,
+                                         const DataFolders& folders) {
+  std::vector<Variant> out = {{"", scenario}};
+  for (const std::string& text : vary) {
+    const auto split = split_set(text);
+    const auto values = split ? split_values(split->second) : std::vector<std::string>();
+    if (values.empty()) {
+      return failure({ErrorCode::kBadValue, fmt::format("'{}' has no values", text), "", "--vary",
+                      "key=value,value, as in precision=bf16,fp8"});
+    }
+    if (out.size() * values.size() > kMostVariants) {
+      return failure({ErrorCode::kBadValue,
+                      fmt::format("{} scenarios are too many searches", out.size() * values.size()),
+                      "", "--vary", fmt::format("at most {}", kMostVariants)});
+    }
+    std::vector<Variant> more;
+    for (const Variant& before : out) {
+      for (const std::string& value : values) {
+        Variant one = before;
+        one.words += fmt::format("{}{}={}", one.words.empty() ? "" : " ", split->first, value);
+        Errors wrong = set_key(varied_path(split->first) + "=" + value, folders, one.scenario);
+        if (!wrong.empty()) return failure(std::move(wrong));
+        more.push_back(std::move(one));
+      }
+    }
+    out = std::move(more);
+  }
+  return out;
+}
+
+// Every cluster in every size with every scenario of --vary.
+Result<std::vector<OfferRequest>> requests_of(const PlanFlags& flags, const OfferQuestion& question,
+                                              const json& scenario, const DataFolders& folders) {
+  const auto variants = variants_of(flags.vary, scenario, folders);
+  if (!variants) return failure(variants.error());
+  std::vector<OfferRequest> out;
+  for (const Variant& variant : *variants) {
+    auto requests = offer_requests(variant.scenario, question, folders.topologies);
+    if (!requests) return requests;
+    for (OfferRequest& request : *requests) {
+      if (!variant.words.empty()) {
+        request.label += " with " + variant.words;
+        request.scenario = json_text(variant.scenario);
+      }
+      out.push_back(std::move(request));
+    }
+  }
+  return out;
+}
+
 std::vector<const Scenario*> scenarios_of(const std::vector<Offer>& offers) {
   std::vector<const Scenario*> out;
   for (const Offer& offer : offers) {
@@ -109,7 +178,8 @@ Result<std::vector<std::int64_t>> take_gpu_counts(PlanFlags& flags) {
 
 bool asks_for_offers(const std::vector<std::int64_t>& counts, const PlanFlags& flags,
                      const json& scenario) {
-  return !counts.empty() || !flags.clusters.empty() || !stated_clusters(scenario).empty();
+  return !counts.empty() || !flags.clusters.empty() || !flags.vary.empty() ||
+         !stated_clusters(scenario).empty();
 }
 
 int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const json& scenario,
@@ -119,7 +189,7 @@ int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const json& 
   if (Errors wrong = check_flags(flags, !question.clusters.empty()); !wrong.empty()) {
     return report_errors(wrong);
   }
-  const auto requests = offer_requests(scenario, question, data.folders.topologies);
+  const auto requests = requests_of(flags, question, scenario, data.folders);
   if (!requests) return report_errors(requests.error());
   auto offers = make_offers(scenario, flags.scenario.file, *requests, data.folders);
   if (!offers) return report_errors(name_flags(offers.error(), flags.scenario));

@@ -89,7 +89,8 @@ Errors assume_family(const std::string& family, json& scenario) {
   return {};
 }
 
-// One "path=value" of --set or --vary.
+}  // namespace
+
 Errors set_key(const std::string& text, const DataFolders& folders, json& scenario) {
   const auto split = split_set(text);
   if (!split) return split.error();
@@ -109,6 +110,8 @@ Errors set_key(const std::string& text, const DataFolders& folders, json& scenar
   }
   return apply_override(scenario, split->first, split->second);
 }
+
+namespace {
 
 bool sets_key(const std::vector<std::string>& sets, const std::string& key) {
   return std::any_of(sets.begin(), sets.end(),

@@ -45,6 +45,10 @@ void add_prices_flag(CommandLine app, std::string& file);
 // Keys of `plan` that only an advice answers to.
 void add_demand_flags(CommandLine app, ScenarioFlags& flags);
 
+// Lays one "path=value" of --set or --vary over a scenario, also inside a cluster or a model that
+// is only named so far.
+Errors set_key(const std::string& text, const DataFolders& folders, nlohmann::json& scenario);
+
 // "path=value" from the command line, split at the first '='.
 Result<std::pair<std::string, std::string>> split_set(const std::string& text);
 

@@ -76,6 +76,7 @@ Result<std::vector<ModelEntry>> list_models(const std::string& folder) {
     ModelEntry entry;
     entry.name = name;
     entry.source = reader.required_text("source");
+    entry.has_vision = reader.has("text_config");
     const Errors& found = (*document)->errors();
     errors.insert(errors.end(), found.begin(), found.end());
     entries.push_back(std::move(entry));

@@ -26,6 +26,7 @@ std::string model_name_of_file(const std::string& file);
 struct ModelEntry {
   std::string name;
   std::string source;
+  bool has_vision = false;  // which is not modelled
 };
 
 // All shipped models, by name.

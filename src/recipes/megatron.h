@@ -44,7 +44,7 @@ inline constexpr std::array kMegatronContext = {"p2p", "allgather", "a2a", "a2a+
 inline constexpr const char* kLlamaScaling = "llama3";
 inline constexpr const char* kYarn = "yarn";
 
-// What --attention-backend fused and flash run, by the names that profiles have for kernels. With
+// The kernels that --attention-backend fused and flash run, by the names that profiles have. With
 // flash-attn 3 beside flash-attn 2, Transformer Engine takes the newer.
 inline constexpr const char* kFusedKernel = "cudnn";
 inline constexpr const char* kFlashKernel = "fa2";

@@ -79,7 +79,7 @@ void add_latent_attention(const Mla& mla, Block& block) {
   block.value("--v-head-dim", mla.v_head_dim);
 }
 
-// What the model's source does not say is left to Megatron's defaults.
+// Leaves what the model's source does not say to Megatron's defaults.
 void add_numerics(const Model& m, Block& block) {
   if (m.norm_epsilon > 0) block.value("--norm-epsilon", m.norm_epsilon);
   if (m.position != Position::kRope) return;

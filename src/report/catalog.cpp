@@ -29,9 +29,10 @@ bool matches(const std::string& name, const std::string& filter) {
 }
 
 // Whether a layout of the model can be forecast.
-std::string forecast_text(const Model& model) {
+std::string forecast_text(const Model& model, const ModelEntry& entry) {
   const std::string why = unsupported_in(model);
-  return why.empty() ? "yes" : "not yet: " + why;
+  if (!why.empty()) return "not yet: " + why;
+  return entry.has_vision ? "yes, of its language model: vision is not modelled" : "yes";
 }
 
 Result<Rows> list_of_models(const DataFolders& folders, const std::string& filter) {
@@ -58,7 +59,7 @@ Result<Rows> list_of_models(const DataFolders& folders, const std::string& filte
                        model->moe ? parameters_text(count.active) : "", text(model->layers),
                        text(model->hidden), text(model->heads), text(model->kv_heads),
                        text(model->ffn), text(model->vocab), text(model->max_positions),
-                       forecast_text(*model)});
+                       forecast_text(*model, entry)});
     ordered_json value;
     value["name"] = entry.name;
     value["parameters"] = count.total();
@@ -73,6 +74,7 @@ Result<Rows> list_of_models(const DataFolders& folders, const std::string& filte
     value["max_positions"] = model->max_positions;
     if (model->moe) value["experts"] = model->moe->experts;
     value["forecast"] = unsupported_in(*model).empty();
+    if (entry.has_vision) value["not_modelled"] = "vision";
     value["source"] = entry.source;
     out.values.push_back(std::move(value));
   }

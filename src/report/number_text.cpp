@@ -73,7 +73,9 @@ std::string dollars_text(double dollars) {
   if (dollars >= 999.5e6) return "$" + number_text(dollars / 1e9, 3) + "B";
   if (dollars >= 999.5e3) return "$" + number_text(dollars / 1e6, 3) + "M";
   if (dollars >= 1 && dollars < 999.5) return fmt::format("${:.2f}", dollars);
-  return "$" + number_text(dollars, 3);
+  std::string digits = number_text(dollars, 3);
+  if (dollars >= 999.5 && dollars < 9995) digits.insert(1, ",");  // as for larger sums
+  return "$" + digits;
 }
 
 std::string percent_text(double fraction, int decimals) {

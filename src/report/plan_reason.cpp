@@ -106,7 +106,7 @@ std::vector<std::string> scope_lines(const PlanReport& report) {
   }
   if (keys.empty()) return {"Every key is stated: nothing was searched."};
   return {fmt::format("Searched: {}.", fmt::join(keys, ", ")),
-          fmt::format("Not varied: {}; --set or the file says others.",
+          fmt::format("Not varied: {}; --vary searches each value of one.",
                       fmt::join(not_varied(report.planner.space().base()), ", ")),
           fmt::format("Near ties ({}) stand by simplicity: fewer axes, then fewer keys that differ "
                       "from their defaults.",

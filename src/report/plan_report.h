@@ -86,7 +86,7 @@ struct PlanRow {
 std::vector<PlanRow> plan_rows(const PlanReport& report);
 // Each row's layout in words; rows of equal words also say the keys in which they differ.
 std::vector<std::string> row_layouts(const PlanReport& report, const std::vector<PlanRow>& rows);
-// Those like the first place, by the errors in this folder of profiles; none without a place.
+// Finds those like the first place, by the errors in this folder of profiles; none without a place.
 Result<RecordedRuns> recorded_runs_of_first(const Planner& planner, const SearchResult& result,
                                             const std::string& profiles_folder);
 // Why the first place stands before faster rows; empty where none is faster.

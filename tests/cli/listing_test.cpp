@@ -27,6 +27,16 @@ TEST(ShowCommand, SaysWhichModelsCannotBeForecastYet) {
   EXPECT_TRUE(has(table.out, "not yet: an embedding of width 512")) << table.out;
 }
 
+TEST(ShowCommand, SaysWhereVisionIsNotModelled) {
+  const json seeing = run({"show", "models", "gemma-3-4b", "--format", "json"}).json();
+  EXPECT_TRUE(seeing[0]["forecast"]);
+  EXPECT_EQ(seeing[0]["not_modelled"], "vision");
+  EXPECT_TRUE(has(run({"show", "models", "gemma-3-4b"}).out, "vision is not modelled"));
+  // The smallest of the family has no encoder.
+  EXPECT_FALSE(
+      run({"show", "models", "gemma-3-1b", "--format", "json"}).json()[0].contains("not_modelled"));
+}
+
 TEST(ShowCommand, SaysThatNoNameMatches) {
   const Outcome none = run({"show", "models", "zzz"});
   expect_refused(none);

@@ -32,6 +32,43 @@ std::vector<std::string> two_clusters(const std::vector<std::string>& more = {})
   return words;
 }
 
+// A value of a key that no search varies is a search of its own, with a bound of its own.
+TEST(PlanOffers, VariesKeysThatASearchLeavesAlone) {
+  const std::vector<std::string> of_one = {"--cluster", "dgx-h100"};
+  std::vector<std::string> words = offer_words(of_one);
+  words.insert(words.end(), {"--vary", "precision=bf16,fp8", "--vary", "schedule=1f1b,gpipe",
+                             "--prove", "--quiet"});
+  const Outcome table = run(words);
+  ASSERT_EQ(table.code, 0) << table.error;
+  for (const char* precision : {"bf16", "fp8"}) {
+    for (const char* schedule : {"1f1b", "gpipe"}) {
+      EXPECT_TRUE(has(
+          table.out, std::string("dgx-h100 with precision=") + precision + " schedule=" + schedule))
+          << table.out;
+    }
+  }
+  words.insert(words.end(), {"--format", "json"});
+  const json out = run(words).json();
+  EXPECT_TRUE(out["proven"]);
+  ASSERT_EQ(out["plans"].size(), 4u);
+  // Each place is the first of the plan that states its values.
+  std::vector<std::string> alone = offer_words(of_one);
+  alone.insert(alone.end(), {"--precision", "fp8", "--schedule", "1f1b", "--prove", "--quiet",
+                             "--format", "json"});
+  const json fp8 = run(alone).json();
+  const json& step = fp8["plans"][0]["prediction"]["step_time_s"];
+  int same = 0;
+  for (const json& plan : out["plans"]) same += plan["prediction"]["step_time_s"] == step ? 1 : 0;
+  EXPECT_GE(same, 1) << step;
+}
+
+TEST(PlanOffers, SaysWhatIsWrongWithVariedKeys) {
+  for (const char* wrong : {"precision", "nothing=1,2", "precision=bf17"}) {
+    std::vector<std::string> words = offer_words({"--cluster", "dgx-h100", "--vary", wrong});
+    expect_refused(run(words));
+  }
+}
+
 TEST(PlanOffers, RanksClustersAndSizes) {
   const Outcome result =
       run(two_clusters({"--tokens", "1B", "--prove", "--objective", "cost", "--format", "json"}));

@@ -33,7 +33,7 @@ std::string format_of(const Exported& exported) {
                                              : "torchtitan";
 }
 
-// Where the scenario can be forecast.
+// Compares nothing where the scenario cannot be forecast.
 void expect_same_forecast(const Scenario& scenario, const Scenario& back,
                           const std::string& stated) {
   const auto document = JsonDocument::parse(stated, "drawn.json");

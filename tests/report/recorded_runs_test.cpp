@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What recorded runs say of a forecast.
+// Recorded runs beside a forecast: the nearest, and the mechanisms that forecasts missed.
 #include "report/recorded_runs.h"
 
 #include <gtest/gtest.h>

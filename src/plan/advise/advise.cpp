@@ -11,7 +11,8 @@ namespace {
 
 bool climbs(const Rung& rung, const Scenario& base) {
   const bool of_mode = std::ranges::find(rung.modes, base.training.mode) != rung.modes.end();
-  return of_mode && (rung.one_gpu || base.cluster.gpus() > 1);
+  const bool of_model = !rung.of_experts || base.model.moe.has_value();
+  return of_mode && of_model && (rung.one_gpu || base.cluster.gpus() > 1);
 }
 
 // Whether a rung that meets the demands leaves GPUs idle that nobody said are not needed.

@@ -23,7 +23,8 @@ std::int64_t domain(const ClusterSpec& cluster) {
 }
 
 Ranges whole_model_on_each(std::int64_t zero) {
-  return {{"layout.tp", 1, 1}, {"layout.pp", 1, 1}, {"layout.zero", zero, zero}};
+  return {
+      {"layout.tp", 1, 1}, {"layout.pp", 1, 1}, {"layout.ep", 1, 1}, {"layout.zero", zero, zero}};
 }
 
 Ranges everything(const ClusterSpec&) { return {}; }
@@ -32,6 +33,9 @@ Ranges with_recomputation(const ClusterSpec&) { return {{"layout.recompute", 1, 
 template <std::int64_t zero>
 Ranges replicas(const ClusterSpec&) {
   return whole_model_on_each(zero);
+}
+Ranges expert_parallel(const ClusterSpec&) {
+  return {{"layout.tp", 1, 1}, {"layout.pp", 1, 1}, {"layout.ep", 2, kAnyMore}};
 }
 Ranges tensor_parallel(const ClusterSpec& cluster) {
   return {{"layout.tp", 2, domain(cluster)}, {"layout.pp", 1, 1}};
@@ -72,6 +76,11 @@ std::vector<Rung> rungs_of_one_gpu() {
   };
 }
 
+Rung with_experts(Rung rung) {
+  rung.of_experts = true;
+  return rung;
+}
+
 std::vector<Rung> rungs_of_all_gpus() {
   const auto rung = [](const char* id, const char* title, const char* holds, auto part,
                        std::optional<Framework> framework = {}) {
@@ -84,6 +93,8 @@ std::vector<Rung> rungs_of_all_gpus() {
       rung("zero-2", "ZeRO-2", "optimizer states and gradients are sharded, parameters are not",
            replicas<2>, framework_of_zero_2()),
       rung("fsdp", "FSDP (ZeRO-3)", "states are sharded, activations are not", replicas<3>),
+      with_experts(rung("ep", "EP", "experts are spread, all else is on every GPU or sharded",
+                        expert_parallel)),
       rung("tp", "TP in the node", "layers are cut over one node at most", tensor_parallel),
       rung("pp", "PP", "each GPU holds whole layers", pipeline),
       rung("3d", "TP x PP x DP", "each GPU holds its cut of its stage's layers", three_dimensions),

@@ -21,6 +21,7 @@ struct Rung {
   std::optional<TrainingMode> mode;    // that it is about, whatever the scenario's
   std::optional<Framework> framework;  // where the scenario states none; else the layout decides
   std::vector<ValueRange> (*part)(const ClusterSpec&);
+  bool of_experts = false;  // models without experts pass it by
 };
 
 // Lists the rungs from the lowest one up.

@@ -39,13 +39,14 @@ Errors main_objection(const SpaceCount& space) {
 
 // Searches for a layout that needs little memory among those that differ from `start` in keys that
 // are only on or off: bounds on memory are looser where transfers do not overlap.
-Result<LayoutForecast> most_frugal(const Planner& planner, const LayoutChoice& start) {
+Result<LayoutForecast> most_frugal(const Planner& planner, const LayoutChoice& start,
+                                   const SearchOptions& search) {
   auto first = planner.predict(start);
   if (!first) return failure(first.error());
   LayoutForecast best{start, std::move(*first)};
   const Space& space = planner.space();
   Scenario scratch = space.base();
-  for (std::size_t level = 0; level < space.dimensions().size(); ++level) {
+  for (std::size_t level = 0; level < space.dimensions().size() && !is_over(search); ++level) {
     if (space.dimensions()[level]->values(scratch) != LayoutDimension::Values{0, 1}) continue;
     LayoutChoice other = best.choice;
     other.values[level] = 1 - other.values[level];
@@ -73,7 +74,7 @@ Errors take(SearchResult found, const AdviceInput& input, RungResult& out) {
     out.run = run_outlook(out.scenario(), input.prices, step);
     out.shortfalls = shortfalls_of(input.demands, p, out.run->forecast);
   } else if (found.smallest) {
-    auto frugal = most_frugal(planner, found.smallest->choice);
+    auto frugal = most_frugal(planner, found.smallest->choice, input.search);
     if (!frugal) return frugal.error();
     out.shortfalls = {{Constraint::kMemory, static_cast<double>(frugal->prediction.peak_device),
                        static_cast<double>(found.memory_limit)}};

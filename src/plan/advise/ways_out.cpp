@@ -66,7 +66,7 @@ double least_growth(const AdviceInput& input, const std::vector<RungResult>& run
 Result<std::optional<RungResult>> first_that_meets(const AdviceInput& input, std::int64_t gpus,
                                                    TrainingMode mode) {
   for (const Rung& rung : ladder()) {
-    if (rung.one_gpu) continue;
+    if (rung.one_gpu || (rung.of_experts && !input.base.model.moe)) continue;
     if (is_over(input.search)) break;
     auto result = search_rung(input, rung, gpus, mode);
     if (!result) return failure(result.error());

@@ -17,6 +17,7 @@ struct OfferRequest {
   std::string label;      // "dgx-h100", with the keys that it overrides
   std::string source;     // what names it: "--clusters", "plan.clusters"; for errors
   std::int64_t gpus = 0;  // as asked; 0: as many as the cluster has
+  std::string scenario = {};  // JSON: in place of the common one, where keys are varied
 };
 
 struct OfferLayout {

@@ -58,7 +58,7 @@ Result<std::vector<Offer>> make_offers(const json& scenario, const std::string& 
   std::vector<Offer> out;
   Errors errors, refused;
   for (const OfferRequest& request : requests) {
-    json stated = scenario;
+    json stated = request.scenario.empty() ? scenario : json::parse(request.scenario);
     stated["cluster"] = json::parse(request.cluster);
     const auto document = JsonDocument::from(stated, file);
     auto planner = Planner::make(*document, folders);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/advise/advise.h"
 
+#include <algorithm>
 #include <limits>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "plan/advise/advising.h"
@@ -36,6 +38,22 @@ TEST(Advice, OneGpuIsEnoughWhereItReachesTheDemandedThroughput) {
   const Advice advice = expect_advice(small_model(), 20'000);
   EXPECT_EQ(advised(advice), "one-gpu");
   EXPECT_GT(speed_against(rung_of(advice, "ddp"), rung_of(advice, "one-gpu")), 4);
+}
+
+// All experts on every GPU are simpler than experts that are spread, where they fit.
+TEST(Advice, AMixtureOfExpertsHasARungOfItsOwn) {
+  const std::string experts = R"({"layers":8,"hidden":1024,"heads":16,"ffn":4096,"vocab":32000,)"
+                              R"("mlp":"swiglu","moe":{"experts":8,"top_k":2,"ffn":2048}})";
+  const std::string text = R"({"stepcast":1,"model":)" + experts + R"(,"cluster":)" + kNode +
+                           R"(,"training":{"sequence_length":2048,"global_batch":64}})";
+  const Advice advice = expect_advice(text);
+  const RungResult& spread = rung_of(advice, "ep");
+  ASSERT_TRUE(spread.layout.has_value());
+  EXPECT_GE(spread.scenario().layout.ep, 2);
+  EXPECT_EQ(rung_of(advice, "zero-1").scenario().layout.ep, 1);
+  const Advice dense = expect_advice(small_model());
+  EXPECT_TRUE(std::ranges::none_of(
+      dense.rungs, [](const RungResult& result) { return result.rung->id == std::string("ep"); }));
 }
 
 // Pipelines of whole layers hold GPT-3 175B, and wait: four of them have 32 micro-batches each for
