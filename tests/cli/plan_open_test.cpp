@@ -37,7 +37,7 @@ TEST_F(PlanOpen, SearchesTheKeysAndSaysHowFarTodaysLayoutIsBehind) {
   const std::string file = write(kWasteful);
   const Outcome today = run({"predict", file, "--format", "json"});
   ASSERT_EQ(today.code, 0) << today.error;
-  const Outcome plan = run({"plan", file, "--open", "tp,pp,recompute", "--format", "json"});
+  const Outcome plan = run({"plan", file, "--open", "tp,pp,vpp,recompute", "--format", "json"});
   ASSERT_EQ(plan.code, 0) << plan.error;
   const auto answer = plan.json();
   const double first = answer["plans"][0]["prediction"]["step_time_s"];
@@ -49,7 +49,7 @@ TEST_F(PlanOpen, SearchesTheKeysAndSaysHowFarTodaysLayoutIsBehind) {
   EXPECT_TRUE(answer["today"]["fits"]);
   // A key that was not opened stays as the file has it.
   EXPECT_EQ(answer["plans"][0]["layout"]["zero"], 0);
-  const Outcome table = run({"plan", file, "--open", "tp,pp,recompute"});
+  const Outcome table = run({"plan", file, "--open", "tp,pp,vpp,recompute"});
   EXPECT_TRUE(has(table.out, "today's layout takes ")) << table.out;
 }
 

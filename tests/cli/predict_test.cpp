@@ -268,6 +268,26 @@ TEST(PredictRun, IsColumnsOfTheCsv) {
   EXPECT_FALSE(has(run(predict_words({"--format", "csv"})).out, "run_"));
 }
 
+// 50,000 examples of 700 tokens, three times: 105 million tokens.
+TEST(PredictRun, CountsExamplesAndTakesAPriceListOfOnesOwn) {
+  const Folder folder;
+  write_file(folder / "mine.json",
+             R"({"stepcast_prices": 1, "prices": [{"cluster": "dgx-h100", "usd_per_gpu_hour": 1.5,
+                 "provider": "ours", "as_of": "2026", "source": "a contract"}]})");
+  std::vector<std::string> words = {
+      "predict", "--model", "gpt3-1.3b", "--cluster", "dgx-h100", "--global-batch",
+      "64",      "--quiet", "--format",  "json",      "--prices", folder / "mine.json"};
+  std::vector<std::string> counted = words;
+  counted.insert(counted.end(),
+                 {"--examples", "50k", "--epochs", "3", "--tokens-per-example", "700"});
+  words.insert(words.end(), {"--tokens", "105M"});
+  const Outcome of_examples = run(counted), of_tokens = run(words);
+  ASSERT_EQ(of_examples.code, 0) << of_examples.error;
+  ASSERT_EQ(of_tokens.code, 0) << of_tokens.error;
+  EXPECT_EQ(of_examples.json()["economics"], of_tokens.json()["economics"]);
+  EXPECT_TRUE(has(of_tokens.out, "ours")) << of_tokens.out;
+}
+
 TEST(PredictRun, NamesTheFlagOfABadAmount) {
   const Outcome bad = run(predict_words({"--tokens", "2X", "--deadline", "30", "--budget", "-5"}));
   expect_refused(bad);
