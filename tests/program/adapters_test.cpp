@@ -29,7 +29,8 @@ Scenario tuned(const std::string& model, const std::string& mode, int rank,
                const std::string& more = "") {
   return scenario_from(R"({"stepcast": 1, "model": ")" + model +
                        R"(", "cluster": {"base": "dgx-h100", "gpus": 1},
-                       "training": {"global_batch": 1, "sequence_length": 512, "mode": ")" +
+                       "training": {"framework": "megatron", "global_batch": 1,
+                       "sequence_length": 512, "mode": ")" +
                        mode + R"(", "lora_rank": )" + std::to_string(rank) + more + "}}");
 }
 
