@@ -14,6 +14,8 @@ MODEL_KEYS = {
     "name", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "max_positions",
     "mlp", "norm", "position", "tied_embeddings", "biases", "dropout", "qkv_bias",
     "attention_output_bias", "norm_bias", "vocab_multiple", "final_norm",
+    # Values inside a formula, which change no shape and no time.
+    "norm_epsilon", "rope_base", "rope_scaling", "rope_factor",
 }
 
 

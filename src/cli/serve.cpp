@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <cstdio>
 #include <memory>
 #include <optional>
-#include <string_view>
-#include <vector>
 
 #include "cli/commands.h"
 #include "core/atomic_file.h"
+#include "core/input_lines.h"
 #include "core/read_roots.h"
 #include "serve/mcp_server.h"
 
@@ -23,23 +21,16 @@ struct ServeFlags {
   std::string data;
 };
 
-// Drops what is left of a line as it comes, so that no client can fill the memory.
-void drop_line() {
-  int letter = 0;
-  while (letter != '\n' && letter != EOF) letter = std::fgetc(stdin);
-}
-
 // Until the client closes the input, or no longer reads.
 int serve(const McpServer& server) {
-  std::vector<char> line(kLongestMessage + 2);  // and its line feed, and the end
-  while (std::fgets(line.data(), static_cast<int>(line.size()), stdin) != nullptr) {
-    const std::string_view message = line.data();
+  InputLines lines(STDIN_FILENO, kLongestMessage);
+  std::string line;
+  for (auto kind = lines.next(line); kind != InputLines::Kind::kEnd; kind = lines.next(line)) {
     std::optional<std::string> answer;
-    if (message.size() > kLongestMessage && !message.ends_with('\n')) {
-      drop_line();
+    if (kind == InputLines::Kind::kTooLong) {
       answer = server.too_long();
-    } else if (message.find_first_not_of(" \t\r\n") != std::string_view::npos) {
-      answer = server.answer(message);
+    } else if (line.find_first_not_of(" \t\r") != std::string::npos) {
+      answer = server.answer(line);
     }
     if (answer && !write_all(STDOUT_FILENO, *answer + "\n")) break;
   }

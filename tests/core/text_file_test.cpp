@@ -11,7 +11,7 @@
 namespace stepcast {
 namespace {
 
-std::string error_of(const std::string& file, const ReadLimits& limits = {}) {
+std::string refusal_of(const std::string& file, const ReadLimits& limits = {}) {
   const auto read = read_text_file(file, limits);
   return read ? "" : to_string(read.error().front());
 }
@@ -39,18 +39,18 @@ TEST(TextFile, ThatIsTooLargeIsRefused) {
   const testing::TemporaryFolder folder;
   folder.write("sparse", "");
   ASSERT_EQ(::truncate((folder / "sparse").c_str(), off_t{1} << 40), 0);
-  EXPECT_EQ(error_of(folder / "sparse"),
+  EXPECT_EQ(refusal_of(folder / "sparse"),
             folder / "sparse" +
                 ": is larger than 64 MiB (no file of this kind is that large: check "
                 "the path)");
   folder.write("four", "1234");
-  EXPECT_EQ(error_of(folder / "four", {.most_bytes = 4}), "");
-  EXPECT_NE(error_of(folder / "four", {.most_bytes = 3}), "");
+  EXPECT_EQ(refusal_of(folder / "four", {.most_bytes = 4}), "");
+  EXPECT_NE(refusal_of(folder / "four", {.most_bytes = 3}), "");
 }
 
 TEST(TextFile, DevicesAreRefused) {
   for (const char* device : {"/dev/zero", "/dev/urandom", "/dev/null"}) {
-    EXPECT_EQ(error_of(device), std::string(device) + ": is a device (name a file or a pipe)");
+    EXPECT_EQ(refusal_of(device), std::string(device) + ": is a device (name a file or a pipe)");
   }
 }
 
@@ -67,7 +67,7 @@ TEST(TextFile, PipesAreReadToTheirEnd) {
 TEST(TextFile, PipesIntoWhichNobodyWritesAreGivenUp) {
   const testing::TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_EQ(error_of(folder / "pipe", {.silence_s = 0.05}),
+  EXPECT_EQ(refusal_of(folder / "pipe", {.silence_s = 0.05}),
             folder / "pipe" +
                 ": is a pipe that sent nothing for 0.05 s (start the command that "
                 "writes into it)");

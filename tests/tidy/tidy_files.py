@@ -14,6 +14,7 @@ TOUCHING = re.compile(
 MAY_TOUCH = {
     "src/core/atomic_file.cpp": "files appear whole or not at all",
     "src/core/text_file.cpp": "whole files as text",
+    "src/core/input_lines.cpp": "standard input, line by line",
     "calibrate/protocol/journal.cpp": "lines that are on the disk when append() returns",
     "calibrate/protocol/system_file.cpp": "what the kernel tells of the processor",
     "calibrate/tools/main.cpp": "a program for developers",

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/input_lines.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace stepcast {
+
+bool InputLines::fill() {
+  constexpr std::size_t kBlock = std::size_t{1} << 16;
+  block_.resize(kBlock);
+  ssize_t got = 0;
+  do {
+    got = ::read(file_, block_.data(), kBlock);
+  } while (got < 0 && errno == EINTR);
+  block_.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  begin_ = 0;
+  return got > 0;
+}
+
+InputLines::Kind InputLines::next(std::string& line) {
+  line.clear();
+  bool begun = false, too_long = false;
+  while (begin_ < block_.size() || fill()) {
+    begun = true;
+    const std::size_t end = std::min(block_.find('\n', begin_), block_.size());
+    too_long = too_long || line.size() + (end - begin_) > longest_;
+    if (!too_long) line.append(block_, begin_, end - begin_);
+    const bool is_whole = end < block_.size();
+    begin_ = is_whole ? end + 1 : end;
+    if (is_whole) return too_long ? Kind::kTooLong : Kind::kWhole;
+  }
+  if (!begun) return Kind::kEnd;
+  return too_long ? Kind::kTooLong : Kind::kWhole;
+}
+
+}  // namespace stepcast
