@@ -33,8 +33,8 @@ Result<CheckOutcome> check(const std::vector<Suite>& suites,
   if (!report.refused.empty()) return failure(report.refused);
   auto gate = judge(report, *limits);
   if (!gate) return failure(gate.error());
-  return CheckOutcome(
-      std::make_shared<const CheckOutcome::Made>(std::move(report), std::move(*gate)));
+  return CheckOutcome(std::make_shared<const CheckOutcome::Made>(
+      CheckOutcome::Made{std::move(report), std::move(*gate)}));
 }
 
 bool CheckOutcome::passed() const { return made_->gate.broken.empty(); }

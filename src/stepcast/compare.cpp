@@ -98,7 +98,7 @@ Result<Comparison> compare(const std::vector<Scenario>& scenarios, int threads,
     return failure(std::move(all));
   }
   if (scenarios.size() > 1) report.differences = differences_of(scenarios, report.points);
-  return Comparison(std::make_shared<const Comparison::Made>(std::move(report)));
+  return Comparison(std::make_shared<const Comparison::Made>(Comparison::Made{std::move(report)}));
 }
 
 std::string Comparison::json() const { return compare_json(made_->report); }

@@ -118,8 +118,8 @@ Result<Plan> plan(const Scenario& scenario, const PlanOptions& options) {
   auto recorded = recorded_runs_of_first(**planner, *result, data.folders.profiles);
   if (!recorded) return failure(recorded.error());
   return Plan(std::make_shared<const Plan::Made>(
-      scenario, std::move(*planner), std::move(*result), std::move(*prices), *objective,
-      static_cast<std::size_t>(options.top), std::move(answers), std::move(*recorded)));
+      Plan::Made{scenario, std::move(*planner), std::move(*result), std::move(*prices), *objective,
+                 static_cast<std::size_t>(options.top), std::move(answers), std::move(*recorded)}));
 }
 
 std::size_t Plan::places() const { return made_->result.found.size(); }

@@ -99,8 +99,8 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
   }
   auto recorded = recorded_runs(*read_one, *measured);
   return Prediction(std::make_shared<const Prediction::Made>(
-      std::move(*read_one), std::move(*prediction), *run, std::move(recorded), std::move(profile),
-      options.seed, options.timeline));
+      Prediction::Made{std::move(*read_one), std::move(*prediction), *run, std::move(recorded),
+                       std::move(profile), options.seed, options.timeline}));
 }
 
 }  // namespace stepcast::api

@@ -17,7 +17,7 @@ Result<Suite> Suite::load(const Data& data, const std::string& name_or_file) {
   if (!file) return failure(file.error());
   auto suite = load_suite(*file);
   if (!suite) return failure(suite.error());
-  return Suite(std::make_shared<const Made>(data, std::move(*suite)));
+  return Suite(std::make_shared<const Made>(Made{data, std::move(*suite)}));
 }
 
 const std::string& Suite::name() const { return made_->suite.name; }

@@ -20,7 +20,7 @@ Result<Cluster> Cluster::find(const Data& data, const std::string& name_or_file)
   if (!document->ok()) return failure(document->errors());
   Errors errors = cluster.topology.check();
   if (!errors.empty()) return failure(std::move(errors));
-  return Cluster(std::make_shared<const Made>(std::move(cluster)));
+  return Cluster(std::make_shared<const Made>(Made{std::move(cluster)}));
 }
 
 const std::string& Cluster::name() const { return made_->cluster.spec.name; }
