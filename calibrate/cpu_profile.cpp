@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "calibrate/fit/fit_core_attention.h"
 #include "calibrate/fit/fit_gemm.h"
@@ -14,6 +13,7 @@
 #include "calibrate/profile_json.h"
 #include "calibrate/protocol/measurement_json.h"
 #include "cluster/local_cluster.h"
+#include "core/json_tree.h"
 #include "core/statistics.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
@@ -24,8 +24,6 @@
 
 namespace stepcast {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr std::size_t kFewestGemms = 8;  // that all of a form is fitted to
 constexpr double kMostDisturbance = 10;
@@ -55,7 +53,7 @@ class CpuProfiler {
   }
 
   CpuProfile make() {
-    curves_ = ordered_json::array();
+    curves_ = Json::array();
     const Provenance provenance = add_gemms();
     add_attention();
     add_memory_bound();
@@ -63,17 +61,17 @@ class CpuProfiler {
     tell(Curve::kHost, 0, {}, {}, sheet_.sigma[static_cast<std::size_t>(Curve::kHost)]);
     add_collectives(Curve::kCollective);
     add_collectives(Curve::kPointToPoint);
-    ordered_json errors = ordered_json::object();
+    Json errors = Json::object();
     for (const CpuCurve& curve : out_.curves) errors[curve.name] = rounded(curve.log_error);
-    ordered_json root = {{"stepcast_profile", 1},
-                         {"name", out_.name},
-                         {"device", accelerator_.name},
-                         {"machine", machine()},
-                         {"host", host_json(in_.host)},
-                         {"disturbance", disturbance()},
-                         {"provenance", name_of(provenance)},
-                         {"log_error", std::move(errors)},
-                         {"curves", std::move(curves_)}};
+    Json root = {{"stepcast_profile", 1},
+                 {"name", out_.name},
+                 {"device", accelerator_.name},
+                 {"machine", machine()},
+                 {"host", write_form(in_.host)},
+                 {"disturbance", disturbance()},
+                 {"provenance", name_of(provenance)},
+                 {"log_error", std::move(errors)},
+                 {"curves", std::move(curves_)}};
     out_.text = profile_layout(root);
     return std::move(out_);
   }
@@ -105,7 +103,7 @@ class CpuProfiler {
          has_held_out ? log_error_of(held_out) : sheet_.sigma[static_cast<std::size_t>(curve)]);
   }
 
-  ordered_json machine() const;
+  Json machine() const;
   double disturbance() const;
   Provenance add_gemms();
   void add_attention();
@@ -117,11 +115,11 @@ class CpuProfiler {
   Accelerator accelerator_;
   Profile sheet_;
   std::map<std::string, const MeasuredOperation*> operations_;  // by signature
-  ordered_json curves_;
+  Json curves_;
   CpuProfile out_;
 };
 
-ordered_json CpuProfiler::machine() const {
+Json CpuProfiler::machine() const {
   MachineDescription machine = in_.machine;
   machine.processor = in_.facts.processor;
   machine.cores = static_cast<int>(in_.facts.cores);
@@ -144,7 +142,7 @@ double CpuProfiler::disturbance() const {
 // Other precisions than fp32 run no kernels here: they get the same form.
 Provenance CpuProfiler::add_gemms() {
   std::vector<GemmSample> samples;
-  ordered_json rows = ordered_json::array();
+  Json rows = Json::array();
   for_each(product_of, [&](const Gemm& gemm, const Measurement& measurement) {
     const double fraction = fraction_of_peak(flops_of(gemm), measurement);
     if (gemm.input != DataType::kFp32 || fraction < kLeastFraction || fraction > kMostFraction) {
@@ -157,10 +155,10 @@ Provenance CpuProfiler::add_gemms() {
   });
   GemmFit start = sheet_.gemm;
   start.accumulate_exposed = 0.1;
-  ordered_json wide = {{"operation", "gemm"}, {"precision", "bf16"}};
+  Json wide = {{"operation", "gemm"}, {"precision", "bf16"}};
   if (samples.empty()) {
     wide["provenance"] = name_of(Provenance::kDataSheet);
-    wide["form"] = form_json(sheet_.gemm);
+    wide["form"] = write_form(sheet_.gemm);
     curves_.push_back(std::move(wide));
     tell_fit(Curve::kGemm, 0, {}, {}, false);
     return Provenance::kDataSheet;
@@ -170,14 +168,14 @@ Provenance CpuProfiler::add_gemms() {
                                        : scale_gemm(accelerator_, samples, start, DataType::kFp32);
   const Provenance provenance = enough ? Provenance::kInterpolated : Provenance::kExtrapolated;
   wide["provenance"] = name_of(Provenance::kExtrapolated);
-  wide["form"] = form_json(surface.fit);
+  wide["form"] = write_form(surface.fit);
   curves_.push_back(std::move(wide));
   curves_.push_back(
       {{"operation", "gemm"},
        {"precision", "fp32"},
        {"provenance", name_of(provenance)},
        {"held_out_error", error_json(surface.held_out)},
-       {"form", form_json(surface.fit)},
+       {"form", write_form(surface.fit)},
        {"samples",
         {{"provenance", name_of(Provenance::kMeasured)},
          {"reach", surface.neighbourhood.reach},
@@ -191,7 +189,7 @@ Provenance CpuProfiler::add_gemms() {
 
 void CpuProfiler::add_attention() {
   std::vector<AttentionSample> samples;
-  ordered_json rows = ordered_json::array();
+  Json rows = Json::array();
   const auto fused = [](const Operation::Work& work) { return std::get_if<Attention>(&work); };
   for_each(fused, [&](const Attention& a, const Measurement& measurement) {
     const double fraction = fraction_of_peak(flops_of(a), measurement);
@@ -205,19 +203,19 @@ void CpuProfiler::add_attention() {
                     a.query_length, a.head_dim, a.causal ? 1 : 0, six_digits(fraction),
                     measurement.n});
   });
-  ordered_json curve = {{"operation", "attention"},
-                        {"kernel", "core"},
-                        {"frameworks", framework_names()},
-                        {"precision", "fp32"}};
+  Json curve = {{"operation", "attention"},
+                {"kernel", "core"},
+                {"frameworks", framework_names()},
+                {"precision", "fp32"}};
   if (samples.empty()) {
     curve["provenance"] = name_of(Provenance::kDataSheet);
-    curve["form"] = form_json(sheet_.attention);
+    curve["form"] = write_form(sheet_.attention);
     tell_fit(Curve::kAttention, 0, {}, {}, false);
   } else {
     const AttentionCurve fitted = fit_attention_on_core(accelerator_, samples, sheet_.attention);
     curve["provenance"] = name_of(Provenance::kExtrapolated);  // away from the samples
     curve["held_out_error"] = error_json(fitted.held_out);
-    curve["form"] = form_json(fitted.fit);
+    curve["form"] = write_form(fitted.fit);
     curve["samples"] = {{"provenance", name_of(Provenance::kMeasured)},
                         {"columns",
                          {"pass", "batch", "heads", "kv_heads", "sequence", "head_dim", "causal",
@@ -233,16 +231,16 @@ void CpuProfiler::add_memory_bound() {
   for_each(memory_bound, [&](const MemoryBound& kernel, const Measurement& measurement) {
     if (kernel.bytes > 0) points.push_back({kernel, measurement.median_s});
   });
-  ordered_json curve = {{"operation", "memory_bound"}};
+  Json curve = {{"operation", "memory_bound"}};
   if (points.empty()) {
     curve["provenance"] = name_of(Provenance::kDataSheet);
-    curve["form"] = form_json(sheet_.memory);
+    curve["form"] = write_form(sheet_.memory);
     tell_fit(Curve::kMemoryBound, 0, {}, {}, false);
   } else {
     const MemoryCurve fitted = fit_memory_bound(accelerator_, points, sheet_.memory);
     curve["provenance"] = name_of(Provenance::kInterpolated);
     if (fitted.held_out_points > 0) curve["held_out_error"] = error_json(fitted.held_out);
-    curve["form"] = form_json(fitted.fit);
+    curve["form"] = write_form(fitted.fit);
     tell_fit(Curve::kMemoryBound, points.size(), fitted.form, fitted.held_out,
              fitted.held_out_points > 0);
   }
@@ -250,7 +248,7 @@ void CpuProfiler::add_memory_bound() {
 }
 
 void CpuProfiler::add_exact() {
-  ordered_json rows = ordered_json::array();
+  Json rows = Json::array();
   std::vector<double> spreads;
   const double others = disturbance();
   for (const auto& [text, measured] : operations_) {
@@ -312,7 +310,7 @@ void CpuProfiler::add_collectives(Curve curve) {
     const MpiCurve sizes = curve_of(measured);
     add_held_out(sizes, held_out);
     for (const auto& point : measured.points) spreads.push_back(spread(point.measurement));
-    ordered_json samples = ordered_json::array();
+    Json samples = Json::array();
     for (const MpiCurve::Sample& sample : sizes.samples) {
       samples.push_back({static_cast<std::int64_t>(sample.bytes), sample.seconds});
     }

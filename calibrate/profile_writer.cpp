@@ -2,20 +2,18 @@
 #include "calibrate/profile_writer.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "calibrate/profile_json.h"
+#include "core/json_tree.h"
 #include "cost/profile_curves.h"
 #include "layout/choices.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::ordered_json;
-
 // Adds the clock of each sample to its row, where any was told.
 template <typename Sample>
-void add_clocks(const std::vector<Sample>& samples, ordered_json& table) {
+void add_clocks(const std::vector<Sample>& samples, Json& table) {
   const auto tells = [](const Sample& sample) { return sample.sm_clock_mhz > 0; };
   if (std::ranges::none_of(samples, tells)) return;
   table["columns"].push_back("sm_clock_mhz");
@@ -24,17 +22,17 @@ void add_clocks(const std::vector<Sample>& samples, ordered_json& table) {
   }
 }
 
-ordered_json samples_of(const std::vector<GemmSample>& samples, Provenance provenance,
-                        const Neighbourhood& neighbourhood) {
-  ordered_json rows = ordered_json::array();
+Json samples_of(const std::vector<GemmSample>& samples, Provenance provenance,
+                const Neighbourhood& neighbourhood) {
+  Json rows = Json::array();
   for (const GemmSample& sample : samples) {
     rows.push_back({gemm_role_names()[static_cast<std::size_t>(sample.role)], sample.batch,
                     sample.m, sample.n, sample.k, sample.output_bytes, sample.accumulate ? 1 : 0,
                     rounded(sample.efficiency)});
   }
-  ordered_json out = {{"provenance", name_of(provenance)},
-                      {"reach", neighbourhood.reach},
-                      {"shrinkage", neighbourhood.shrinkage}};
+  Json out = {{"provenance", name_of(provenance)},
+              {"reach", neighbourhood.reach},
+              {"shrinkage", neighbourhood.shrinkage}};
   if (neighbourhood.all_roles) out["all_roles"] = true;
   out["columns"] = {"role", "batch", "m", "n", "k", "output_bytes", "accumulate", "median"};
   out["rows"] = std::move(rows);
@@ -42,24 +40,22 @@ ordered_json samples_of(const std::vector<GemmSample>& samples, Provenance prove
   return out;
 }
 
-ordered_json samples_of(const AttentionVariant& variant) {
-  ordered_json rows = ordered_json::array();
+Json samples_of(const AttentionVariant& variant) {
+  Json rows = Json::array();
   for (const AttentionSample& sample : variant.samples) {
     rows.push_back({sample.backward ? "backward" : "forward", sample.batch, sample.heads,
                     sample.kv_heads, sample.sequence, sample.head_dim, sample.causal ? 1 : 0,
                     rounded(sample.efficiency)});
   }
-  ordered_json out = {
-      {"provenance", name_of(variant.samples_provenance)},
-      {"columns",
-       {"pass", "batch", "heads", "kv_heads", "sequence", "head_dim", "causal", "median"}},
-      {"rows", std::move(rows)}};
+  Json out = {{"provenance", name_of(variant.samples_provenance)},
+              {"columns",
+               {"pass", "batch", "heads", "kv_heads", "sequence", "head_dim", "causal", "median"}},
+              {"rows", std::move(rows)}};
   add_clocks(variant.samples, out);
   return out;
 }
 
-void add_note(ordered_json& curve, const std::vector<CurveNote>& notes,
-              const std::string& operation) {
+void add_note(Json& curve, const std::vector<CurveNote>& notes, const std::string& operation) {
   for (const CurveNote& note : notes) {
     if (note.operation != operation) continue;
     curve["provenance"] = name_of(note.provenance);
@@ -70,11 +66,11 @@ void add_note(ordered_json& curve, const std::vector<CurveNote>& notes,
   }
 }
 
-ordered_json curve_of(const CollectiveTable& table) {
-  ordered_json curve = {{"operation", "collective"}, {"transport", "nccl"}};
+Json curve_of(const CollectiveTable& table) {
+  Json curve = {{"operation", "collective"}, {"transport", "nccl"}};
   curve.update(to_json(table.group));
   if (table.held_out.median > 0) curve["held_out_error"] = error_json(table.held_out);
-  ordered_json samples = ordered_json::array();
+  Json samples = Json::array();
   for (const CollectiveSample& sample : table.samples) {
     samples.push_back(
         {static_cast<std::int64_t>(sample.size.value()), six_digits(sample.time.value())});
@@ -83,34 +79,29 @@ ordered_json curve_of(const CollectiveTable& table) {
   return curve;
 }
 
-ordered_json grouped_curve(const ShippedProfile& shipped) {
-  const GroupedFit& fit = shipped.profile.grouped;
-  ordered_json grouped = {{"operation", "grouped_gemm"}};
+Json grouped_curve(const ShippedProfile& shipped) {
+  Json grouped = {{"operation", "grouped_gemm"}};
   add_note(grouped, shipped.notes, "grouped gemm");
-  grouped["form"] = {{"rate", rounded(fit.rate)}, {"bandwidth", rounded(fit.bandwidth)}};
-  if (fit.group_s == 0) return grouped;
-  grouped["form"]["role_factor"] = {rounded(fit.role_factor[0]), rounded(fit.role_factor[1]),
-                                    rounded(fit.role_factor[2])};
-  grouped["form"]["group"] = microseconds(fit.group_s);
+  grouped["form"] = write_form(shipped.profile.grouped);
   return grouped;
 }
 
-ordered_json curves_of(const ShippedProfile& shipped) {
+Json curves_of(const ShippedProfile& shipped) {
   const Profile& profile = shipped.profile;
-  ordered_json curves = ordered_json::array();
-  ordered_json gemm = {{"operation", "gemm"}, {"precision", "bf16"}};
+  Json curves = Json::array();
+  Json gemm = {{"operation", "gemm"}, {"precision", "bf16"}};
   add_note(gemm, shipped.notes, "gemm bf16");
-  gemm["form"] = form_json(profile.gemm);
+  gemm["form"] = write_form(profile.gemm);
   if (!profile.gemm_samples.empty()) {
     gemm["samples"] =
         samples_of(profile.gemm_samples, profile.gemm_samples_provenance, profile.neighbourhood);
   }
   curves.push_back(std::move(gemm));
 
-  ordered_json fp8 = {{"operation", "gemm"}, {"precision", "fp8"}};
+  Json fp8 = {{"operation", "gemm"}, {"precision", "fp8"}};
   add_note(fp8, shipped.notes, "gemm fp8");
   const GemmCurve& in_fp8 = profile.gemm_fp8;
-  fp8["form"] = form_json(in_fp8.fit);
+  fp8["form"] = write_form(in_fp8.fit);
   if (!in_fp8.samples.empty()) {
     fp8["samples"] = samples_of(in_fp8.samples, in_fp8.samples_provenance, in_fp8.neighbourhood);
   }
@@ -121,8 +112,8 @@ ordered_json curves_of(const ShippedProfile& shipped) {
   }
 
   for (const AttentionVariant& variant : profile.attention_variants) {
-    ordered_json attention = {{"operation", "attention"}, {"kernel", variant.name}};
-    ordered_json frameworks = ordered_json::array();
+    Json attention = {{"operation", "attention"}, {"kernel", variant.name}};
+    Json frameworks = Json::array();
     for (const Framework framework : all_frameworks()) {
       if (profile.attention_kernel[framework] == variant.name) {
         frameworks.push_back(name_of(framework));
@@ -130,7 +121,7 @@ ordered_json curves_of(const ShippedProfile& shipped) {
     }
     if (!frameworks.empty()) attention["frameworks"] = std::move(frameworks);
     add_note(attention, shipped.notes, "attention " + variant.name);
-    attention["form"] = form_json(variant.fit);
+    attention["form"] = write_form(variant.fit);
     if (!variant.samples.empty()) attention["samples"] = samples_of(variant);
     curves.push_back(std::move(attention));
   }
@@ -138,23 +129,23 @@ ordered_json curves_of(const ShippedProfile& shipped) {
     curves.push_back({{"operation", "attention"},
                       {"kernel", "data-sheet"},
                       {"provenance", name_of(Provenance::kDataSheet)},
-                      {"form", form_json(profile.attention)}});
+                      {"form", write_form(profile.attention)}});
   }
 
-  ordered_json memory = {{"operation", "memory_bound"}};
+  Json memory = {{"operation", "memory_bound"}};
   add_note(memory, shipped.notes, "memory_bound");
-  memory["form"] = form_json(profile.memory);
+  memory["form"] = write_form(profile.memory);
   curves.push_back(std::move(memory));
   for (const CollectiveTable& table : shipped.collectives) curves.push_back(curve_of(table));
   return curves;
 }
 
 // Writes the host that was measured with the rest: it is one for all frameworks that have it.
-void add_host(ordered_json& root, const Profile& profile) {
-  ordered_json frameworks = ordered_json::array();
+void add_host(Json& root, const Profile& profile) {
+  Json frameworks = Json::array();
   for (const Framework framework : all_frameworks()) {
     if (!profile.own_host[framework]) continue;
-    if (frameworks.empty()) root["host"] = host_json(profile.host[framework]);
+    if (frameworks.empty()) root["host"] = write_form(profile.host[framework]);
     frameworks.push_back(name_of(framework));
   }
   if (frameworks.empty()) return;
@@ -165,10 +156,10 @@ void add_host(ordered_json& root, const Profile& profile) {
 
 std::string profile_text(const ShippedProfile& shipped) {
   const Profile& profile = shipped.profile;
-  ordered_json root = {{"stepcast_profile", 1},
-                       {"name", profile.name},
-                       {"device", profile.device},
-                       {"machine", {{"device", shipped.title}}}};
+  Json root = {{"stepcast_profile", 1},
+               {"name", profile.name},
+               {"device", profile.device},
+               {"machine", {{"device", shipped.title}}}};
   for (const auto& [key, fact] : shipped.machine) root["machine"][key] = fact;
   add_host(root, profile);
   if (profile.sms_per_channel != 1) {
@@ -176,7 +167,7 @@ std::string profile_text(const ShippedProfile& shipped) {
   }
   root["provenance"] = name_of(profile.provenance);
   if (!shipped.remark.empty()) root["notes"] = shipped.remark;
-  ordered_json errors = ordered_json::object();
+  Json errors = Json::object();
   for (std::size_t curve = 0; curve < profile.sigma.size(); ++curve) {
     if (static_cast<Curve>(curve) == Curve::kExact) continue;  // none was measured as it stands
     errors[curve_names()[curve]] = rounded(profile.sigma[curve]);

@@ -5,13 +5,14 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "scenario_from.h"
 
 namespace stepcast::testing {
@@ -57,16 +58,14 @@ class ScenarioDraw {
   DrawnScenario draw(const std::string& framework) {
     const auto read = from_.forecasts ? read_scenario : read_legal_scenario;
     for (;;) {
-      const nlohmann::json stated = candidate(framework);
+      const SortedJson stated = candidate(framework);
       const auto document = JsonDocument::from(stated, "drawn.json");
       auto scenario = read(*document, source_folders());
-      if (scenario) return {std::move(*scenario), stated.dump()};
+      if (scenario) return {std::move(*scenario), json_text(stated)};
     }
   }
 
  private:
-  using json = nlohmann::json;
-
   std::int64_t pick(std::initializer_list<std::int64_t> values) {
     return *(values.begin() + static_cast<std::ptrdiff_t>(random_() % values.size()));
   }
@@ -75,21 +74,21 @@ class ScenarioDraw {
   }
   bool chance(int in) { return random_() % static_cast<std::uint32_t>(in) == 0; }
 
-  json model() {
+  SortedJson model() {
     const std::int64_t heads = pick({8, 16, 32});
-    json out = {{"name", word({"alpha", "beta 2", "it's"})},
-                {"layers", pick({8, 12, 13, 16, 24})},
-                {"hidden", heads * pick({32, 64, 128})},
-                {"heads", heads},
-                {"kv_heads", heads / pick({1, 1, 2, 4})},
-                {"ffn", pick({1024, 2816, 8192})},
-                {"vocab", pick({1000, 32000, 50257, 128256})},
-                {"max_positions", pick({2048, 4096, 8192})},
-                {"mlp", word({"gelu", "swiglu"})},
-                {"norm", word({"layernorm", "rmsnorm"})},
-                {"position", word({"learned", "rope", "none"})},
-                {"tied_embeddings", chance(2)},
-                {"biases", chance(2)}};
+    SortedJson out = {{"name", word({"alpha", "beta 2", "it's"})},
+                      {"layers", pick({8, 12, 13, 16, 24})},
+                      {"hidden", heads * pick({32, 64, 128})},
+                      {"heads", heads},
+                      {"kv_heads", heads / pick({1, 1, 2, 4})},
+                      {"ffn", pick({1024, 2816, 8192})},
+                      {"vocab", pick({1000, 32000, 50257, 128256})},
+                      {"max_positions", pick({2048, 4096, 8192})},
+                      {"mlp", word({"gelu", "swiglu"})},
+                      {"norm", word({"layernorm", "rmsnorm"})},
+                      {"position", word({"learned", "rope", "none"})},
+                      {"tied_embeddings", chance(2)},
+                      {"biases", chance(2)}};
     if (chance(2)) out["dropout"] = 0.1;
     if (chance(3)) out["qkv_bias"] = true;
     if (chance(4)) out["query_key_norm"] = true;
@@ -105,7 +104,7 @@ class ScenarioDraw {
   }
 
   // They change no forecast.
-  void add_numerics(json& model) {
+  void add_numerics(SortedJson& model) {
     if (chance(2)) model["norm_epsilon"] = chance(2) ? 1e-5 : 1e-6;
     if (model["position"] != "rope" || chance(2)) return;
     model["rope_base"] = pick({10000, 500000});
@@ -114,13 +113,13 @@ class ScenarioDraw {
     model["rope_factor"] = pick({8, 32});
   }
 
-  void add_experts(json& model) {
-    json moe = {{"experts", pick({8, 16})},
-                {"top_k", pick({1, 2})},
-                {"ffn", pick({512, 1024})},
-                {"dispatcher",
-                 from_.forecasts ? word({"alltoall", "allgather", "flex"})
-                                 : word({"alltoall", "allgather", "flex", "deepep", "hybridep"})}};
+  void add_experts(SortedJson& model) {
+    SortedJson moe = {{"experts", pick({8, 16})},
+                      {"top_k", pick({1, 2})},
+                      {"ffn", pick({512, 1024})},
+                      {"dispatcher", from_.forecasts ? word({"alltoall", "allgather", "flex"})
+                                                     : word({"alltoall", "allgather", "flex",
+                                                             "deepep", "hybridep"})}};
     if (chance(2)) moe["dense_layers"] = pick({1, 3});
     if (chance(4)) moe["layer_every"] = 2;
     if (chance(3)) moe["shared_experts"] = pick({1, 2});
@@ -130,29 +129,30 @@ class ScenarioDraw {
     model["moe"] = moe;
   }
 
-  json recompute(const std::string& framework) {
+  SortedJson recompute(const std::string& framework) {
     const bool titan = framework == "fsdp";
     switch (random_() % 6) {
       case 0:
         return "full";
       case 1:
-        return titan ? json{{"mode", "full"}, {"every", pick({2, 3})}}
-                     : json{{"mode", "full"}, {"layers", pick({1, 2})}};
+        return titan ? SortedJson{{"mode", "full"}, {"every", pick({2, 3})}}
+                     : SortedJson{{"mode", "full"}, {"layers", pick({1, 2})}};
       case 2:
-        return titan ? json{{"mode", "selective"}, {"modules", {"torchtitan_op"}}} : "selective";
+        return titan ? SortedJson{{"mode", "selective"}, {"modules", {"torchtitan_op"}}}
+                     : "selective";
       case 3:
-        return titan ? json("none")
-                     : json{{"mode", "selective"}, {"modules", {"layernorm", "mlp"}}};
+        return titan ? SortedJson("none")
+                     : SortedJson{{"mode", "selective"}, {"modules", {"layernorm", "mlp"}}};
       default:
         return "none";
     }
   }
 
-  json layout(const std::string& framework, const json& model, std::int64_t gpus) {
+  SortedJson layout(const std::string& framework, const SortedJson& model, std::int64_t gpus) {
     const std::int64_t tp = pick({1, 1, 2, 4, 8}), pp = pick({1, 1, 2, 3, 4});
     const bool twice = says_all(framework) && chance(6);  // exchanges inside rings
     const std::int64_t cp = twice ? 4 : pick({1, 1, 1, 2});
-    json out = {{"tp", tp}, {"pp", pp}, {"cp", cp}, {"micro_batch", pick({1, 2, 4})}};
+    SortedJson out = {{"tp", tp}, {"pp", pp}, {"cp", cp}, {"micro_batch", pick({1, 2, 4})}};
     if (chance(2)) out["dp"] = gpus / (tp * pp * cp);
     if (twice) {
       out["cp_method"] = "hierarchical";
@@ -179,7 +179,7 @@ class ScenarioDraw {
                         {"pp", chance(2)}};
     }
     if (chance(4)) out["offload"] = {{"optimizer", chance(2) ? 1.0 : 0.5}};
-    add_chunks(model["layers"], pp * out.value("virtual_stages", 1), out);
+    add_chunks(model["layers"].get<std::int64_t>(), pp * out.value("virtual_stages", 1), out);
     if (model.contains("moe")) out["ep"] = pick({1, 2, 4});
     return out;
   }
@@ -189,7 +189,7 @@ class ScenarioDraw {
     return framework == "megatron" && !from_.forecasts;
   }
 
-  void add_zero(const std::string& framework, std::int64_t pp, json& out) {
+  void add_zero(const std::string& framework, std::int64_t pp, SortedJson& out) {
     if (chance(3)) return;
     if (framework == "megatron") out["zero"] = pick({0, 1});
     if (framework == "deepspeed") out["zero"] = pp > 1 ? pick({0, 1}) : pick({0, 1, 2, 3});
@@ -199,7 +199,7 @@ class ScenarioDraw {
     if (chance(4) && shards) out["shard_group"] = pick({1, 2, 4, 8});
   }
 
-  void add_chunks(std::int64_t layers, std::int64_t chunks, json& out) {
+  void add_chunks(std::int64_t layers, std::int64_t chunks, SortedJson& out) {
     if (chunks == 1) return;
     if (chance(4)) {
       out["account_for_embedding"] = chance(2);
@@ -211,12 +211,12 @@ class ScenarioDraw {
     }
   }
 
-  json training(const std::string& framework) {
-    json out = {{"global_batch", pick({64, 96, 192, 384})},
-                {"sequence_length", pick({1024, 2048})},
-                {"framework", framework},
-                {"precision",
-                 framework == "fsdp" ? word({"bf16", "fp32"}) : word({"bf16", "fp16", "fp32"})}};
+  SortedJson training(const std::string& framework) {
+    SortedJson out = {{"global_batch", pick({64, 96, 192, 384})},
+                      {"sequence_length", pick({1024, 2048})},
+                      {"framework", framework},
+                      {"precision", framework == "fsdp" ? word({"bf16", "fp32"})
+                                                        : word({"bf16", "fp16", "fp32"})}};
     if (says_all(framework) && chance(4)) {
       out["precision"] = "fp8";
       out["fp8_recipe"] = word({"delayed", "current", "blockwise", "mxfp8", "rowwise"});
@@ -247,15 +247,15 @@ class ScenarioDraw {
     return out;
   }
 
-  json candidate(const std::string& framework) {
+  SortedJson candidate(const std::string& framework) {
     const std::int64_t nodes = pick({1, 2, 3, 6, 12});
-    const json drawn = model();
+    const SortedJson drawn = model();
     const DrawnNodes& node = from_.clusters[random_() % from_.clusters.size()];
-    json out = {{"stepcast", 1},
-                {"model", drawn},
-                {"cluster", {{"base", node.base}, {"nodes", nodes}}},
-                {"training", training(framework)},
-                {"layout", layout(framework, drawn, nodes * node.gpus)}};
+    SortedJson out = {{"stepcast", 1},
+                      {"model", drawn},
+                      {"cluster", {{"base", node.base}, {"nodes", nodes}}},
+                      {"training", training(framework)},
+                      {"layout", layout(framework, drawn, nodes * node.gpus)}};
     if (chance(4)) out["profile"] = "none";
     if (chance(5)) out["run"] = {{"tokens", 1e12}};
     return out;

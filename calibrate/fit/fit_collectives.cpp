@@ -6,19 +6,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "cluster/data_folder.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "cost/collective_curve.h"
 
 namespace stepcast {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = Json;
 
 struct Table {
   MeasuredGroup measured;

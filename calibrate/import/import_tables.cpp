@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "calibrate/device_name.h"
@@ -16,7 +15,9 @@
 #include "calibrate/import/plausible.h"
 #include "core/json.h"
 #include "core/json_place.h"
+#include "core/json_tree.h"
 #include "core/limits.h"
+#include "core/text/escape.h"
 #include "cost/gemm_cost.h"
 
 namespace stepcast {
@@ -336,7 +337,7 @@ Result<void> import_tables(const std::string& text, const std::string& file,
     if (published.gemm.empty() && published.attention.empty()) {
       return failure({ErrorCode::kNotSupported,
                       fmt::format("is a table of {}, which no import takes",
-                                  document.root().raw()["kind"].dump()),
+                                  json_text(document.root().raw()["kind"])),
                       file, "kind", "accepted: gemm and attention"});
     }
     const bool any = take(std::move(published), cluster.accelerator, document, out);

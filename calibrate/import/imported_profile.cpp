@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
 
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 #include "core/statistics.h"
 #include "cost/profile_curves.h"
 #include "layout/choices.h"
@@ -339,7 +339,7 @@ class ImportedProfiler {
     stated.group.domains =
         (measured.nodes + cluster_.nvlink_domain_nodes - 1) / cluster_.nvlink_domain_nodes;
     // The group is read back, because the profile's reader will see it so.
-    const auto document = JsonDocument::from(nlohmann::json(to_json(stated)), "--cluster");
+    const auto document = JsonDocument::from(SortedJson(to_json(stated)), "--cluster");
     ObjectReader reader(document->root());
     CollectiveTable table;
     table.group = read_measured_group(reader);

@@ -3,36 +3,34 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
-
 // Operators around one another, as far as they are followed. Programs nest some dozens.
 constexpr int kMostAround = 1000;
 
 // 0 for what is no number: a trace has events of many writers.
-double number(const json& object, const char* key) {
+double number(const SortedJson& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_number() ? found->get<double>() : 0;
 }
 
-std::int64_t id(const json& args, const char* key) {
+std::int64_t id(const SortedJson& args, const char* key) {
   const auto found = args.find(key);
   return found != args.end() && found->is_number_integer() ? found->get<std::int64_t>() : -1;
 }
 
-std::string text_of(const json& object, const char* key) {
+std::string text_of(const SortedJson& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-std::string thread_of(const json& event) {
+std::string thread_of(const SortedJson& event) {
   const auto part = [&](const char* key) {
     const auto found = event.find(key);
     return found == event.end() ? std::string() : json_text(*found);
@@ -40,33 +38,33 @@ std::string thread_of(const json& event) {
   return part("pid") + "/" + part("tid");
 }
 
-std::vector<std::int64_t> integers_of(const json& list) {
+std::vector<std::int64_t> integers_of(const SortedJson& list) {
   std::vector<std::int64_t> out;
   if (!list.is_array()) return out;
-  for (const json& one : list) {
+  for (const SortedJson& one : list) {
     if (one.is_number_integer()) out.push_back(one.get<std::int64_t>());
   }
   return out;
 }
 
-std::vector<std::string> texts_of(const json& args, const char* key) {
+std::vector<std::string> texts_of(const SortedJson& args, const char* key) {
   std::vector<std::string> out;
   const auto found = args.find(key);
   if (found == args.end() || !found->is_array()) return out;
-  for (const json& one : *found) out.push_back(one.is_string() ? one.get<std::string>() : "");
+  for (const SortedJson& one : *found) out.push_back(one.is_string() ? one.get<std::string>() : "");
   return out;
 }
 
 // A list, or the text of one.
-std::vector<std::int64_t> ranks_of(const json& args) {
+std::vector<std::int64_t> ranks_of(const SortedJson& args) {
   const auto found = args.find("Process Group Ranks");
   if (found == args.end()) return {};
   if (!found->is_string()) return integers_of(*found);
-  const auto list = parse_json(found->get_ref<const std::string&>(), "");
+  const auto list = parse_json(found->get_text(), "");
   return list ? integers_of(*list) : std::vector<std::int64_t>{};
 }
 
-TraceOperator operator_in(const json& event, const json& args) {
+TraceOperator operator_in(const SortedJson& event, const SortedJson& args) {
   TraceOperator out;
   out.name = text_of(event, "name");
   out.thread = thread_of(event);
@@ -75,14 +73,14 @@ TraceOperator operator_in(const json& event, const json& args) {
   out.external_id = id(args, "External id");
   out.sequence = id(args, "Sequence number");
   if (const auto dims = args.find("Input Dims"); dims != args.end() && dims->is_array()) {
-    for (const json& one : *dims) out.dims.push_back(integers_of(one));
+    for (const SortedJson& one : *dims) out.dims.push_back(integers_of(one));
   }
   out.types = texts_of(args, "Input type");
   out.concrete = texts_of(args, "Concrete Inputs");
   return out;
 }
 
-TraceKernel kernel_in(const json& event, const json& args) {
+TraceKernel kernel_in(const SortedJson& event, const SortedJson& args) {
   TraceKernel out;
   out.name = text_of(event, "name");
   out.seconds = number(event, "dur") * 1e-6;
@@ -99,13 +97,13 @@ TraceKernel kernel_in(const json& event, const json& args) {
 
 }  // namespace
 
-void TraceEvents::add(const json& event) {
+void TraceEvents::add(const SortedJson& event) {
   const std::int64_t place = events_++;
   if (text_of(event, "ph") != "X") return;
   const std::string kind = text_of(event, "cat");
-  static const json kNone = json::object();
+  static const SortedJson kNone = SortedJson::object();
   const auto found = event.find("args");
-  const json& args = found == event.end() || !found->is_object() ? kNone : *found;
+  const SortedJson& args = found == event.end() || !found->is_object() ? kNone : *found;
   if (kind == "cpu_op") {
     operators.push_back(operator_in(event, args));
     operators.back().event = place;
@@ -182,7 +180,7 @@ Result<TraceEvents> read_trace_events(const std::string& text, const std::string
   TraceEvents out;
   // Each event is handled as it is read and then dropped, because a trace as one tree would take
   // gigabytes.
-  const auto take = [&](const json& value) {
+  const auto take = [&](const SortedJson& value) {
     if (!value.contains("ph")) return true;
     out.add(value);
     return false;
@@ -194,7 +192,7 @@ Result<TraceEvents> read_trace_events(const std::string& text, const std::string
     return failure(std::move(error));
   }
   if (rest->is_object() && rest->contains("deviceProperties")) {
-    const json& devices = (*rest)["deviceProperties"];
+    const SortedJson& devices = (*rest)["deviceProperties"];
     if (devices.is_array() && !devices.empty() && devices[0].is_object()) {
       out.device = text_of(devices[0], "name");
     }

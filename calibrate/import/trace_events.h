@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "core/result.h"
 
 namespace stepcast {
@@ -56,8 +56,8 @@ class TraceEvents {
   // Kernels whose time is none are kept apart: an error of the trace.
   std::vector<TraceKernel> without_time;
 
-  void add(const nlohmann::json& event);  // of any kind
-  void link();                            // once, after the last one
+  void add(const SortedJson& event);  // of any kind
+  void link();                        // once, after the last one
 
  private:
   std::int64_t events_ = 0;  // so far

@@ -3,7 +3,6 @@
 // all ranks at work, then the transfers.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "calibrate/measure/collective_sampler.h"
@@ -19,6 +18,7 @@
 #include "calibrate/protocol/operation_json.h"
 #include "calibrate/protocol/processor_watch.h"
 #include "comm/host_group.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "execute/host_device.h"
 #include "execute/role_runner.h"
@@ -27,8 +27,6 @@
 
 namespace stepcast {
 namespace {
-
-using nlohmann::ordered_json;
 
 // After this many steps an operation that runs once in a step has a sample.
 constexpr std::int64_t kFewestSteps = 4;
@@ -167,7 +165,7 @@ class CalibrateJob {
   Journal journal_;
   NeededMeasurements needed_;
   std::set<std::string> reported_;
-  ordered_json operations_ = ordered_json::array(), collectives_ = ordered_json::array();
+  Json operations_ = Json::array(), collectives_ = Json::array();
 };
 
 }  // namespace

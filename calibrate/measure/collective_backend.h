@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "calibrate/protocol/disturbance.h"
+#include "core/json_tree.h"
 #include "core/quantity.h"
 
 namespace stepcast {
@@ -40,13 +40,13 @@ class CollectiveBackend {
   // on the last one. `begin_size` comes before the samples of a size.
   virtual void begin_size(ByteCount bytes) = 0;
   virtual Sample sample(ByteCount bytes) = 0;
-  virtual nlohmann::json facts_of_size() const = 0;  // beside the times; an object
+  virtual SortedJson facts_of_size() const = 0;  // beside the times; an object
 
   // Transfers of a size that takes `alone_s` and kernels beside them take this from each other; an
   // object. It is measured if has_sharing(), at the largest size below longest_sharing_s().
   virtual bool has_sharing() const = 0;
   virtual double longest_sharing_s() const = 0;
-  virtual nlohmann::json sharing(ByteCount bytes, double alone_s) = 0;
+  virtual SortedJson sharing(ByteCount bytes, double alone_s) = 0;
 
   virtual bool on_any_rank(bool here) = 0;
 };

@@ -3,16 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "calibrate/protocol/measurement_json.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
-using nlohmann::ordered_json;
 
 // Messages that take longer than the budget of a point get so many. Only a slow link makes them so
 // long, and a slow link is steady.
@@ -71,26 +67,26 @@ Measurement CollectiveSampler::take_samples(const Meeting& meeting, ByteCount by
   return sampler.result();
 }
 
-json CollectiveSampler::measure_sharing(ByteCount bytes, double alone_s) {
+SortedJson CollectiveSampler::measure_sharing(ByteCount bytes, double alone_s) {
   const std::string key = backend_.key_of(bytes) + " and kernels";
   const JournalPoint* known = journal_.find(key);
-  if (!backend_.on_any_rank(known == nullptr)) return json::parse(known->extra);
-  const json out = backend_.sharing(bytes, alone_s);
+  if (!backend_.on_any_rank(known == nullptr)) return SortedJson::parse(known->extra);
+  const SortedJson out = backend_.sharing(bytes, alone_s);
   append(journal_, {key, {}, json_text(out)});
   return out;
 }
 
 // Returns notes about the curve beside its points.
-json CollectiveSampler::measure_curve(const CollectiveBackend::Curve& curve, const Meeting& meeting,
-                                      ordered_json& points) {
-  json facts = json::object();
+SortedJson CollectiveSampler::measure_curve(const CollectiveBackend::Curve& curve,
+                                            const Meeting& meeting, Json& points) {
+  SortedJson facts = SortedJson::object();
   ByteCount largest = 0;
   double alone_s = 0;
   for (const ByteCount bytes : curve.sizes) {
     report_.progress("communication", done_++, all_,
                      fmt::format("{} of {} bytes", curve.collective, bytes));
     const Point point = measure_size(meeting, bytes);
-    facts.update(json::parse(point.facts));
+    facts.update(SortedJson::parse(point.facts));
     if (point.measurement.n > 0) {
       points.push_back({{"bytes", bytes}, {"measurement", measurement_json(point.measurement)}});
     }
@@ -105,17 +101,17 @@ json CollectiveSampler::measure_curve(const CollectiveBackend::Curve& curve, con
   return facts;
 }
 
-void CollectiveSampler::measure(ordered_json& out) {
+void CollectiveSampler::measure(Json& out) {
   const std::vector<CollectiveBackend::Curve> curves = backend_.curves();
   for (const auto& curve : curves) all_ += static_cast<std::int64_t>(curve.sizes.size());
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const Meeting meeting = backend_.meet(i);
-    ordered_json points = ordered_json::array();
-    const json facts = measure_curve(curves[i], meeting, points);
+    Json points = Json::array();
+    const SortedJson facts = measure_curve(curves[i], meeting, points);
     if (!meeting.is_first || points.empty()) continue;
-    ordered_json told = {{"collective", curves[i].collective},
-                         {"placement", meeting.placement},
-                         {"concurrent", meeting.concurrent}};
+    Json told = {{"collective", curves[i].collective},
+                 {"placement", meeting.placement},
+                 {"concurrent", meeting.concurrent}};
     for (const auto& [key, fact] : facts.items()) told[key] = fact;
     told["points"] = std::move(points);
     out.push_back(std::move(told));

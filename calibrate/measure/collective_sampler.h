@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "calibrate/measure/job.h"
 #include "calibrate/protocol/journal.h"
 #include "calibrate/protocol/protocol.h"
+#include "core/json_tree.h"
 
 namespace stepcast {
 
@@ -29,7 +29,7 @@ class CollectiveSampler {
 
   // Objects as ranks write them, of the curves whose first member this rank is; appended to `out`.
   // Called by all ranks.
-  void measure(nlohmann::ordered_json& out);
+  void measure(Json& out);
 
   std::int64_t left_out() const { return left_out_; }  // points, for the budget
 
@@ -41,9 +41,9 @@ class CollectiveSampler {
   };
   Point measure_size(const Meeting& meeting, ByteCount bytes);
   Measurement take_samples(const Meeting& meeting, ByteCount bytes);
-  nlohmann::json measure_curve(const CollectiveBackend::Curve& curve, const Meeting& meeting,
-                               nlohmann::ordered_json& points);
-  nlohmann::json measure_sharing(ByteCount bytes, double alone_s);
+  SortedJson measure_curve(const CollectiveBackend::Curve& curve, const Meeting& meeting,
+                           Json& points);
+  SortedJson measure_sharing(ByteCount bytes, double alone_s);
   bool is_over();
 
   const Job& job_;

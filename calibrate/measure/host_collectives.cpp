@@ -7,11 +7,11 @@
 #include <cmath>
 #include <ctime>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "core/assert.h"
+#include "core/json_tree.h"
 #include "core/statistics.h"
 #include "core/text/escape.h"
 #include "cost/mpi_curve.h"
@@ -204,7 +204,7 @@ HostCollectives::Moved HostCollectives::move(std::size_t count, BusyCore* beside
 std::string HostCollectives::key_of(ByteCount bytes) const {
   return fmt::format("{} {} bytes {} ranks of {} at {} beside {}{}", name_of(curve_->collective),
                      bytes, rank_.world.size(), scenario_.cluster.spec.name,
-                     json_text(nlohmann::json(meeting_.placement)), meeting_.concurrent,
+                     json_text(SortedJson(meeting_.placement)), meeting_.concurrent,
                      curve_->on_compute_stream ? "" : " on a stream");
 }
 
@@ -214,13 +214,13 @@ Sample HostCollectives::sample(ByteCount bytes) {
   return {move(static_cast<std::size_t>(bytes) / sizeof(float)).seconds, 1, {}};
 }
 
-nlohmann::json HostCollectives::facts_of_size() const {
+SortedJson HostCollectives::facts_of_size() const {
   return {{"cpu_share", wall_s_ > 0 ? std::min(1.0, cpu_s_ / wall_s_) : 0.0}};
 }
 
 double HostCollectives::longest_sharing_s() const { return kLongestBesideKernels_s; }
 
-nlohmann::json HostCollectives::sharing(ByteCount bytes, double alone_s) {
+SortedJson HostCollectives::sharing(ByteCount bytes, double alone_s) {
   const double budget = rank_.job.budget_s * kShareOfKernels;
   const auto count = static_cast<std::size_t>(bytes) / sizeof(float);
   BusyCore core;
@@ -240,7 +240,7 @@ nlohmann::json HostCollectives::sharing(ByteCount bytes, double alone_s) {
         members_ != nullptr && (samples < kFewestBesideKernels || now_s() - begin < budget);
     more = on_any_rank_beside(core, wanted);
   }
-  if (members_ == nullptr) return nlohmann::json::object();
+  if (members_ == nullptr) return SortedJson::object();
   float share[] = {static_cast<float>(median(shares))};
   members_->all_reduce(share, Reduction::kSum);
   const double mean = static_cast<double>(share[0]) / members_->size();

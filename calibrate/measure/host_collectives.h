@@ -14,6 +14,7 @@
 #include "calibrate/measure/collective_backend.h"
 #include "calibrate/measure/rank_context.h"
 #include "calibrate/protocol/needed_shapes.h"
+#include "core/json_tree.h"
 #include "core/seeded_random.h"
 #include "execute/groups.h"
 #include "execute/stream_engine.h"
@@ -46,12 +47,12 @@ class HostCollectives final : public CollectiveBackend {
   void begin_size(ByteCount bytes) override;
   Sample sample(ByteCount bytes) override;
   // "cpu_share": of a core, that the process burns while it moves a transfer.
-  nlohmann::json facts_of_size() const override;
+  SortedJson facts_of_size() const override;
   bool has_sharing() const override { return !curve_->on_compute_stream; }
   double longest_sharing_s() const override;
   // "cpu_share": of a core, that the kernels of a member lose while it moves; "stretch": its time
   // beside kernels over its time alone.
-  nlohmann::json sharing(ByteCount bytes, double alone_s) override;
+  SortedJson sharing(ByteCount bytes, double alone_s) override;
   bool on_any_rank(bool here) override { return stepcast::on_any_rank(rank_, here); }
 
  private:

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "core/atomic_file.h"
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "core/machine_errors.h"
 #include "core/text/escape.h"
 #include "layout/pipeline.h"
@@ -93,7 +93,7 @@ void append(Journal& journal, const JournalPoint& point) {
   }
 }
 
-void write_result(const Job& job, int rank, const nlohmann::ordered_json& result) {
+void write_result(const Job& job, int rank, const Json& result) {
   const std::string file = fmt::format("{}/rank-{}.json", job.results, rank);
   if (const auto written = write_file_atomically(file, json_text(result) + "\n"); !written) {
     throw JobFailure(written.error());

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "calibrate/protocol/journal.h"
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "core/result.h"
 #include "launch/rank_report.h"
 #include "layout/scenario.h"
@@ -66,7 +66,7 @@ class JobFailure : public std::runtime_error {
 
 Scenario read_job_scenario(const Job& job, const std::string& text);  // throws JobFailure
 // Both throw JobFailure when writing fails. rank-N.json:
-void write_result(const Job& job, int rank, const nlohmann::ordered_json& result);
+void write_result(const Job& job, int rank, const Json& result);
 void append(Journal& journal, const JournalPoint& point);
 
 }  // namespace stepcast

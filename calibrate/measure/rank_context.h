@@ -2,11 +2,11 @@
 // Holds what a job works with on one rank of several, and declares what that rank does.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "calibrate/measure/job.h"
 #include "comm/communicator.h"
+#include "core/json_tree.h"
 
 namespace stepcast {
 

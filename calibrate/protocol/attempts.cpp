@@ -3,30 +3,27 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::ordered_json;
-
 std::string attempt_of(const std::string& key) { return "attempts: " + key; }
 
-ordered_json known(const Journal& journal, const std::string& key) {
+Json known(const Journal& journal, const std::string& key) {
   const JournalPoint* point = journal.find(attempt_of(key));
-  return point == nullptr ? ordered_json::object() : ordered_json::parse(point->extra);
+  return point == nullptr ? Json::object() : Json::parse(point->extra);
 }
 
-Result<void> keep(Journal& journal, const std::string& key, const ordered_json& what) {
+Result<void> keep(Journal& journal, const std::string& key, const Json& what) {
   return journal.append({attempt_of(key), {}, json_text(what)});
 }
 
 }  // namespace
 
 std::optional<std::string> Attempts::why_not(const std::string& key) const {
-  const ordered_json before = known(journal_, key);
+  const Json before = known(journal_, key);
   if (const auto failed = before.find("failed"); failed != before.end()) {
     return failed->get<std::string>();
   }

@@ -5,9 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/json_tree.h"
 #include "core/statistics.h"
 
 namespace stepcast {
@@ -37,8 +37,8 @@ GpuCondition typical_of(const std::vector<GpuCondition>& conditions) {
   return out;
 }
 
-nlohmann::ordered_json to_json(const GpuCondition& condition) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+Json to_json(const GpuCondition& condition) {
+  Json out = Json::object();
   if (condition.sm_clock_mhz > 0) out["sm_clock_mhz"] = condition.sm_clock_mhz;
   if (condition.power_w > 0) out["power_w"] = condition.power_w;
   if (!condition.held_by.empty()) out["held_by"] = condition.held_by;

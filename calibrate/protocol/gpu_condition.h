@@ -3,12 +3,12 @@
 // is measured at another clock than a short one, so times are worth little without them.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/json.h"
+#include "core/json_tree.h"
 
 namespace stepcast {
 
@@ -29,7 +29,7 @@ GpuCondition typical_of(const std::vector<GpuCondition>& conditions);
 
 //   {"sm_clock_mhz": 1755, "power_w": 690, "held_by": ["power_cap"]}
 // What is not told is left out.
-nlohmann::ordered_json to_json(const GpuCondition& condition);
+Json to_json(const GpuCondition& condition);
 // Errors go to the value's document.
 GpuCondition read_gpu_condition(const JsonValue& value);
 // ", at 1755 MHz, 690 W, held by power_cap"; empty where nothing is told.

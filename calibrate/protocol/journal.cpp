@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -24,14 +23,13 @@
 #include "core/failed_write.h"
 #include "core/gathered_errors.h"
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
 #include "core/text_file.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr int kFormat = 2;
 const char* const kMark = "stepcast_journal";
@@ -48,7 +46,7 @@ std::string checksum_of(std::string_view text) {
   return fmt::format("{:08x}", crc.checksum());
 }
 
-std::string line_of(const ordered_json& object) {
+std::string line_of(const Json& object) {
   std::string out = json_text(object);
   out.pop_back();  // the object goes on
   return fmt::format("{}{}{}\"}}\n", out, kChecksumKey, checksum_of(out));
@@ -63,7 +61,7 @@ std::optional<std::string> checked(const std::string& line) {
   return body + "}";
 }
 
-std::string header_line(const ordered_json& machine) {
+std::string header_line(const Json& machine) {
   return line_of({{kMark, kFormat}, {"machine", machine}});
 }
 
@@ -85,13 +83,12 @@ bool is_torn_header(const std::string& text) {
   return text.find('\n') == std::string::npos && text.compare(0, both, start, 0, both) == 0;
 }
 
-Result<void> check_machine(const std::string& file, const ordered_json& written,
-                           const ordered_json& here) {
-  ordered_json all = here;
+Result<void> check_machine(const std::string& file, const Json& written, const Json& here) {
+  Json all = here;
   all.update(written);
   for (const auto& [key, unused] : all.items()) {
-    const ordered_json there = written.value(key, ordered_json());
-    const ordered_json ours = here.value(key, ordered_json());
+    const Json there = written.value(key, Json());
+    const Json ours = here.value(key, Json());
     if (there == ours) continue;
     return failure({ErrorCode::kIllegal,
                     fmt::format("the points are of another machine: {} there, {} here",
@@ -102,13 +99,13 @@ Result<void> check_machine(const std::string& file, const ordered_json& written,
 }
 
 // The facts of the machine whose points these are.
-Result<ordered_json> read_header(const std::string& file, const std::string& line) {
+Result<Json> read_header(const std::string& file, const std::string& line) {
   const auto parsed = parse_ordered_json(line, file);
   if (!parsed || !parsed->is_object() || !parsed->contains(kMark)) {
     return failure(
         {ErrorCode::kFormat, "is not a journal of measurements", file, kMark, "name another file"});
   }
-  const ordered_json& header = *parsed;
+  const Json& header = *parsed;
   if (header[kMark] != kFormat) {
     return failure(
         {ErrorCode::kFormat, fmt::format("format {} is not supported", json_text(header[kMark])),
@@ -151,7 +148,7 @@ Result<JournalPoint> read_point(const std::string& file, std::size_t number,
     for (Error& error : errors) error.hint += (error.hint.empty() ? "" : "; ") + hint;
     return failure(std::move(errors));
   }
-  out.extra = json_text(ordered_json::parse(*body)["extra"]);  // keeps the order of its keys
+  out.extra = json_text(Json::parse(*body)["extra"]);  // keeps the order of its keys
   return out;
 }
 
@@ -173,7 +170,7 @@ Journal::~Journal() {
   if (file_ >= 0) ::close(file_);  // gives the lock back
 }
 
-Result<Journal> Journal::open(const std::string& file, const ordered_json& machine) {
+Result<Journal> Journal::open(const std::string& file, const Json& machine) {
   STEPCAST_ASSERT(machine.is_object(), "facts of a machine by name");
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0) {
@@ -219,7 +216,7 @@ Result<JournalText> read_journal(const std::string& text, const std::string& fil
   return out;
 }
 
-Result<void> Journal::read(const std::string& text, const ordered_json& machine) {
+Result<void> Journal::read(const std::string& text, const Json& machine) {
   auto known = read_journal(text, name_);
   if (!known) return failure(known.error());
   if (known->whole_bytes == 0) {
@@ -228,7 +225,7 @@ Result<void> Journal::read(const std::string& text, const ordered_json& machine)
     }
     return write_line(header_line(machine));
   }
-  const auto same = check_machine(name_, ordered_json::parse(known->machine), machine);
+  const auto same = check_machine(name_, Json::parse(known->machine), machine);
   if (!same) return same;
   size_bytes_ = known->whole_bytes;
   points_ = std::move(known->points);
@@ -254,8 +251,7 @@ const JournalPoint* Journal::find(const std::string& key) const {
 }
 
 Result<void> Journal::append(const JournalPoint& point) {
-  ordered_json extra = ordered_json::parse(point.extra, nullptr, false);
-  STEPCAST_ASSERT(!extra.is_discarded(), "extra is JSON");
+  Json extra = Json::parse(point.extra);
   JournalPoint kept = point;
   kept.extra = json_text(extra);
   auto written = write_line(line_of({{"key", point.key},

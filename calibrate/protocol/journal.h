@@ -12,10 +12,10 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "calibrate/protocol/protocol.h"
+#include "core/json_tree.h"
 #include "core/result.h"
 
 namespace stepcast {
@@ -30,7 +30,7 @@ class Journal {
  public:
   // Makes the file, or reads it. `machine` is an object; a file of another one is refused, with the
   // first key that differs.
-  static Result<Journal> open(const std::string& file, const nlohmann::ordered_json& machine);
+  static Result<Journal> open(const std::string& file, const Json& machine);
   // Tells what is wrong with the lines of a file that open() would read, of whatever machine;
   // nothing if there is no file. It is for whoever starts the run that opens it.
   static Errors check(const std::string& file);
@@ -47,7 +47,7 @@ class Journal {
 
  private:
   Journal(std::string name, int file) : name_(std::move(name)), file_(file) {}
-  Result<void> read(const std::string& text, const nlohmann::ordered_json& machine);
+  Result<void> read(const std::string& text, const Json& machine);
   Result<void> write_line(const std::string& line);
 
   std::string name_;

@@ -11,12 +11,12 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <thread>
 
 #include "calibrate/protocol/system_file.h"
+#include "core/json_tree.h"
 
 namespace stepcast {
 namespace {
@@ -166,8 +166,8 @@ MachineDescription read_machine_facts(const MachineFactsInput& input) {
   return out;
 }
 
-nlohmann::ordered_json to_json(const MachineDescription& facts) {
-  nlohmann::ordered_json out;
+Json to_json(const MachineDescription& facts) {
+  Json out;
   const auto add_text = [&](const char* key, const std::string& text) {
     if (!text.empty()) out[key] = text;
   };
@@ -187,8 +187,8 @@ nlohmann::ordered_json to_json(const MachineDescription& facts) {
   return out;
 }
 
-nlohmann::ordered_json machine_identity(const MachineDescription& facts) {
-  nlohmann::ordered_json out = to_json(facts);
+Json machine_identity(const MachineDescription& facts) {
+  Json out = to_json(facts);
   out.erase("system");
   out.erase("date");
   return out;

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <ctime>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "core/quantity.h"
 
 namespace stepcast {
@@ -37,11 +37,11 @@ MachineDescription read_machine_facts(const MachineFactsInput& input);
 
 // processor, cores, sockets, caches, memory ("23.5 GiB"), hostname, system, governor, compiler,
 // blas, date.
-nlohmann::ordered_json to_json(const MachineDescription& facts);
+Json to_json(const MachineDescription& facts);
 
 // The part that makes durations comparable, for calibrate/protocol/journal.h: without the date, and
 // without the system's release, which an update changes in the middle of a long calibration.
-nlohmann::ordered_json machine_identity(const MachineDescription& facts);
+Json machine_identity(const MachineDescription& facts);
 
 std::string utc_date(std::time_t time);
 

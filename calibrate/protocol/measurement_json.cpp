@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/protocol/measurement_json.h"
 
-#include <nlohmann/json.hpp>
+#include "core/json_tree.h"
 
 namespace stepcast {
 namespace {
@@ -33,13 +33,13 @@ Rejected read_rejected(const JsonValue& value) {
 
 const char* name_of(Stop stop) { return stop_names()[static_cast<std::size_t>(stop)].c_str(); }
 
-nlohmann::ordered_json measurement_json(const Measurement& measurement) {
-  nlohmann::ordered_json out = {{"median_s", measurement.median_s},
-                                {"mean_s", measurement.mean_s},
-                                {"deviation_s", measurement.deviation_s},
-                                {"halves", measurement.halves},
-                                {"p10_s", measurement.p10_s},
-                                {"p90_s", measurement.p90_s}};
+Json measurement_json(const Measurement& measurement) {
+  Json out = {{"median_s", measurement.median_s},
+              {"mean_s", measurement.mean_s},
+              {"deviation_s", measurement.deviation_s},
+              {"halves", measurement.halves},
+              {"p10_s", measurement.p10_s},
+              {"p90_s", measurement.p90_s}};
   if (measurement.interval_s) {
     out["low_s"] = measurement.interval_s->low;
     out["high_s"] = measurement.interval_s->high;

@@ -6,17 +6,16 @@
 // low_s and high_s are left out when too few samples bound the median.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "calibrate/protocol/protocol.h"
 #include "core/json.h"
+#include "core/json_tree.h"
 
 namespace stepcast {
 
 // "precise", "sample_limit", "budget", "disturbed", "not_yet".
 const char* name_of(Stop stop);
 
-nlohmann::ordered_json measurement_json(const Measurement& measurement);
+Json measurement_json(const Measurement& measurement);
 // Errors go to the value's document.
 Measurement read_measurement(const JsonValue& value);
 

@@ -2,15 +2,15 @@
 #include "calibrate/protocol/operation_json.h"
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
+#include "core/json_tree.h"
+
 namespace stepcast {
 namespace {
 
-using nlohmann::ordered_json;
 using Names = std::vector<std::string>;
 
 constexpr double kMostBytes = 1e18;
@@ -57,7 +57,7 @@ void each_field(Visit visit) {
 
 // A work's fields, those of nested structs beside them.
 template <class Holder>
-void write(const Holder& holder, ordered_json& out) {
+void write(const Holder& holder, Json& out) {
   each_field<Holder>([&](const char* key, auto member) {
     using Value = std::decay_t<decltype(holder.*member)>;
     if constexpr (std::is_same_v<Value, AxisGroup> || std::is_enum_v<Value>) {
@@ -138,10 +138,10 @@ const WorkTable& works() {
 
 }  // namespace
 
-ordered_json operation_json(const Operation& operation) {
-  ordered_json out = {{"work", works().families[operation.work.index()]},
-                      {"name", operation.name},
-                      {"phase", name_of(operation.phase)}};
+Json operation_json(const Operation& operation) {
+  Json out = {{"work", works().families[operation.work.index()]},
+              {"name", operation.name},
+              {"phase", name_of(operation.phase)}};
   std::visit([&](const auto& work) { write(work, out); }, operation.work);
   return out;
 }

@@ -9,11 +9,11 @@
 // Buffers and parameters are those of a block and are left out.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "operation/operation.h"
 
 namespace stepcast {
@@ -30,7 +30,7 @@ class OperationNames {
   std::set<std::string> names_;
 };
 
-nlohmann::ordered_json operation_json(const Operation& operation);
+Json operation_json(const Operation& operation);
 // Errors go to the value's document. `names` must outlive the operation.
 Operation read_operation(const JsonValue& value, OperationNames& names);
 

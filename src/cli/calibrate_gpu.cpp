@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "calibrate/device_name.h"
@@ -14,6 +13,7 @@
 #include "cli/rank_results.h"
 #include "core/failed_write.h"
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "cost/profile_curves.h"
 
@@ -21,20 +21,18 @@ namespace stepcast::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
 constexpr const char* kAttentionKernel = "stepcast";  // the program's own
 constexpr int kMostProcesses = 20;
 
 struct Wanted {
-  std::vector<json> scenarios;
+  std::vector<SortedJson> scenarios;
   std::optional<ClusterSpec> cluster;  // of the first; all have its devices
 };
 
 Wanted wanted(const CalibrationRequest& request, Errors& errors) {
   Wanted out;
   for (const std::string& text : request.scenarios) {
-    json stated = json::parse(text);
+    SortedJson stated = SortedJson::parse(text);
     stated.erase("profile");  // it is what this is about to make
     const auto document = JsonDocument::from(stated, "scenario");
     const auto scenario = read_scenario(*document, request.folders);
@@ -131,7 +129,8 @@ OwnRun read_own_run(const fs::path& file, const ClusterSpec& cluster, std::strin
   return out;
 }
 
-json job_of(const CalibrationRequest& request, const Wanted& wanted, const std::string& folder) {
+SortedJson job_of(const CalibrationRequest& request, const Wanted& wanted,
+                  const std::string& folder) {
   return {{"stepcast_job", 1},
           {"task", "calibrate"},
           {"scenarios", wanted.scenarios},
@@ -179,8 +178,8 @@ std::uintmax_t size_of_journal(const fs::path& folder) {
 
 // A kernel that breaks the GPU, hangs or kills its process is noted in the journal, and another
 // process measures the others. Several GPUs are measured together and end together.
-Result<LaunchOutcome> launch_until_all_is_tried(const json& job, const fs::path& folder, int ranks,
-                                                const OutputOptions& output) {
+Result<LaunchOutcome> launch_until_all_is_tried(const SortedJson& job, const fs::path& folder,
+                                                int ranks, const OutputOptions& output) {
   for (int process = 1;; ++process) {
     const std::uintmax_t before = size_of_journal(folder);
     auto outcome =

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/calibrate_import.h"
 
-#include <nlohmann/json.hpp>
-
 #include "calibrate/import/imported.h"
 #include "cli/gpu_profile.h"
 #include "cluster/cluster.h"
+#include "core/json_tree.h"
 
 namespace stepcast::cli {
 namespace {
@@ -36,7 +35,7 @@ Result<ClusterSpec> measured_cluster(const ScenarioFlags& flags, const DataFolde
                     "a cluster of the measured devices, such as dgx-h100; see: stepcast show "
                     "clusters"});
   }
-  const auto document = JsonDocument::from(nlohmann::json(name), "--cluster");
+  const auto document = JsonDocument::from(SortedJson(name), "--cluster");
   const Cluster cluster = read_cluster(document->root(), folders.topologies);
   if (!document->ok()) return failure(document->errors());
   if (cluster.spec.accelerator.is_cpu()) {

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -16,6 +15,7 @@
 #include "cli/scenario_flags.h"
 #include "core/data_name.h"
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/override.h"
 #include "report/check_report.h"
@@ -88,7 +88,7 @@ Errors apply_sets(const std::vector<std::string>& sets, std::vector<Suite>& suit
   if (overrides.empty() || !errors.empty()) return errors;
   for (Suite& suite : suites) {
     for (SuiteCase& test_case : suite.cases) {
-      nlohmann::json scenario = nlohmann::json::parse(test_case.scenario);
+      SortedJson scenario = SortedJson::parse(test_case.scenario);
       for (const auto& [path, value] : overrides) {
         if (Errors failed = apply_override(scenario, path, value); !failed.empty()) return failed;
       }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "cli/commands.h"
@@ -13,6 +12,7 @@
 #include "cli/scenario_flags.h"
 #include "core/gathered_errors.h"
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "core/machine_errors.h"
 #include "core/parallel.h"
 #include "core/text/escape.h"
@@ -23,8 +23,6 @@
 
 namespace stepcast::cli {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t kMostPoints = 4096;
 
@@ -170,7 +168,7 @@ class Comparison {
     return out;
   }
   Result<Scenario> scenario_of(const PointFlags& point);
-  json stated(const PointFlags& point);
+  SortedJson stated(const PointFlags& point);
 
   CompareFlags& flags_;
   const DataFolders& folders_;
@@ -185,16 +183,16 @@ Result<Scenario> Comparison::scenario_of(const PointFlags& point) {
 }
 
 // The layout that these flags state, legal or not.
-json Comparison::stated(const PointFlags& point) {
+SortedJson Comparison::stated(const PointFlags& point) {
   const AtPoint at(flags_.scenario, point);
   const auto text = stated_text(flags_.scenario, folders_);
-  json scenario = text ? json::parse(text->text) : json();
-  return scenario.is_object() ? std::move(scenario) : json::object();
+  SortedJson scenario = text ? SortedJson::parse(text->text) : SortedJson();
+  return scenario.is_object() ? std::move(scenario) : SortedJson::object();
 }
 
 // Compares the files as the flags leave them, without what is varied.
 void Comparison::find_differences() {
-  std::vector<json> scenarios;
+  std::vector<SortedJson> scenarios;
   std::vector<ComparedDocument> documents;
   scenarios.reserve(flags_.files.size());
   for (const std::string& file : flags_.files) {
@@ -256,7 +254,7 @@ void Comparison::read(const std::vector<Axis>& axes, const std::vector<WhatIf>& 
       point.scenario = std::move(*scenario);
     } else {
       point.errors = scenario.error();
-      point.stated_layout = json_text(stated(at).value("layout", json::object()));
+      point.stated_layout = json_text(stated(at).value("layout", SortedJson::object()));
     }
   }
 }

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "calibrate/protocol/system_file.h"
@@ -15,6 +14,7 @@
 #include "cli/launch_run.h"
 #include "cli/output.h"
 #include "core/data_name.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
@@ -114,8 +114,8 @@ int run_doctor(const DoctorFlags& flags) {
   add_gpus(facts);
   add_data(*data, facts);
   if (flags.output.format == "json") {
-    nlohmann::ordered_json out;
-    nlohmann::ordered_json to_do = nlohmann::ordered_json::object();
+    Json out;
+    Json to_do = Json::object();
     for (const Fact& fact : facts) {
       out[fact.key] = fact.value;
       if (!fact.to_do.empty()) to_do[fact.key] = fact.to_do;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/import.h"
+#include "core/json_tree.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -20,8 +20,6 @@
 namespace stepcast::cli {
 namespace {
 
-using nlohmann::json;
-
 struct ImportFlags {
   ScenarioFlags scenario;  // laid over what the file says
   OutputOptions output;
@@ -32,7 +30,7 @@ struct ImportFlags {
 };
 
 // GPUs of the document's cluster and layers of its model, where they can be read.
-void add_facts(const json& document, const DataFolders& folders, ImportInput& input) {
+void add_facts(const SortedJson& document, const DataFolders& folders, ImportInput& input) {
   if (document.contains("cluster")) {
     const auto held = JsonDocument::from(document["cluster"], "");
     const Cluster cluster = read_cluster(held->root(), folders.topologies);
@@ -50,11 +48,12 @@ void add_facts(const json& document, const DataFolders& folders, ImportInput& in
 }
 
 // A cluster that is only named has the GPUs that the file starts.
-void size_cluster(json& document, const ImportedScenario& imported, const DataFolders& folders) {
+void size_cluster(SortedJson& document, const ImportedScenario& imported,
+                  const DataFolders& folders) {
   if (!document.contains("cluster") || !imported.gpus) return;
-  json& cluster = document["cluster"];
+  SortedJson& cluster = document["cluster"];
   if (cluster.is_string()) {
-    json named = named_cluster(cluster.get<std::string>(), folders.topologies);
+    SortedJson named = named_cluster(cluster.get<std::string>(), folders.topologies);
     if (named.contains("nodes") || named.contains("gpus")) return;
     cluster = std::move(named);
   }
@@ -137,7 +136,7 @@ Errors unused_variables(const ImportInput& input, const std::string& format) {
 
 struct Draft {
   ImportedScenario imported;
-  json document;
+  SortedJson document;
 };
 
 Result<Draft> read_draft(const ImportFlags& flags, const std::string& format, ImportInput input,

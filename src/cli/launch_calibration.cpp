@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "calibrate/cpu_profile.h"
 #include "calibrate/protocol/journal.h"
@@ -15,6 +14,7 @@
 #include "core/atomic_file.h"
 #include "core/failed_write.h"
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "launch/host_facts.h"
 #include "program/executable.h"
@@ -23,14 +23,13 @@ namespace stepcast::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
 // Scenarios of one number of ranks are measured in one launch.
-std::map<std::int64_t, std::vector<json>> by_ranks(const std::vector<std::string>& scenarios,
-                                                   const DataFolders& folders, Errors& errors) {
-  std::map<std::int64_t, std::vector<json>> out;
+std::map<std::int64_t, std::vector<SortedJson>> by_ranks(const std::vector<std::string>& scenarios,
+                                                         const DataFolders& folders,
+                                                         Errors& errors) {
+  std::map<std::int64_t, std::vector<SortedJson>> out;
   for (const std::string& text : scenarios) {
-    json stated = json::parse(text);
+    SortedJson stated = SortedJson::parse(text);
     stated.erase("profile");  // it is what this is about to make
     const auto document = JsonDocument::from(stated, "scenario");
     const auto scenario = read_scenario(*document, folders);
@@ -41,8 +40,8 @@ std::map<std::int64_t, std::vector<json>> by_ranks(const std::vector<std::string
   return out;
 }
 
-json job_of(const CalibrationRequest& request, const std::vector<json>& scenarios,
-            std::int64_t ranks, const std::string& folder) {
+SortedJson job_of(const CalibrationRequest& request, const std::vector<SortedJson>& scenarios,
+                  std::int64_t ranks, const std::string& folder) {
   const std::string own = fs::absolute(folder).string();
   return {{"stepcast_job", 1},
           {"task", "calibrate"},
@@ -73,7 +72,7 @@ Errors bad_points(const fs::path& folder, std::int64_t ranks) {
   return out;
 }
 
-using Launches = std::map<std::int64_t, std::vector<json>>;  // by the number of ranks
+using Launches = std::map<std::int64_t, std::vector<SortedJson>>;  // by the number of ranks
 
 // Returns the exit code.
 int measure(const CalibrationRequest& request, const Launches& launches, const fs::path& work,

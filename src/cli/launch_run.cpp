@@ -8,12 +8,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "calibrate/protocol/progress.h"
 #include "core/atomic_file.h"
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "launch/mpi_launch.h"
 #include "launch/scratch_folder.h"
@@ -22,15 +22,13 @@ namespace stepcast::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
 constexpr std::size_t kLastLines = 10;
 
 // The resolved scenario, except that the cluster stays as stated: a lab's cluster is a file, which
 // no resolved form names.
-json job_scenario(const RunJob& job) {
-  json out = to_json(job.scenario);
-  const json stated = json::parse(job.stated);
+SortedJson job_scenario(const RunJob& job) {
+  SortedJson out = to_json(job.scenario);
+  const SortedJson stated = SortedJson::parse(job.stated);
   if (const auto cluster = stated.find("cluster"); cluster != stated.end()) {
     out["cluster"] = *cluster;
   }
@@ -44,18 +42,18 @@ int ranks_of(const RunJob& job) {
 
 std::string job_text(const RunJob& job, const DataFolders& folders) {
   const bool compares = job.numerics_steps > 0 && !job.alone;
-  json out{{"stepcast_job", 1},
-           {"task", "run"},
-           {"backend", job.backend == Backend::kCuda ? "cuda" : "cpu"},
-           {"scenario", job_scenario(job)},
-           {"data", job_folders(folders)},
-           {"results", fs::absolute(job.folder).string()},
-           {"seed", job.seed},
-           {"warmup", job.warmup},
-           {"steps", job.steps},
-           {"numerics_steps", job.numerics_steps},
-           {"check_numerics", compares},
-           {"attention", attention_wanted()}};
+  SortedJson out{{"stepcast_job", 1},
+                 {"task", "run"},
+                 {"backend", job.backend == Backend::kCuda ? "cuda" : "cpu"},
+                 {"scenario", job_scenario(job)},
+                 {"data", job_folders(folders)},
+                 {"results", fs::absolute(job.folder).string()},
+                 {"seed", job.seed},
+                 {"warmup", job.warmup},
+                 {"steps", job.steps},
+                 {"numerics_steps", job.numerics_steps},
+                 {"check_numerics", compares},
+                 {"attention", attention_wanted()}};
   const Layout& layout = job.scenario.layout;
   if (layout.schedule_text) out["schedule"] = *layout.schedule_text;
   if (job.alone) out["rank"] = job.alone->value;
@@ -163,7 +161,7 @@ std::string attention_wanted() {
   return name == nullptr || *name == '\0' ? "fastest" : name;
 }
 
-json job_folders(const DataFolders& folders) {
+SortedJson job_folders(const DataFolders& folders) {
   const auto absolute = [](const std::string& path) { return fs::absolute(path).string(); };
   return {{"models", absolute(folders.models)},
           {"topologies", absolute(folders.topologies)},
@@ -196,10 +194,10 @@ Errors check_gpu_program(const char* what) {
 
 int find_gpus(const DataFolders& folders, const std::string& folder, const OutputOptions& output,
               std::vector<std::string>& found) {
-  const json job{{"stepcast_job", 1},
-                 {"task", "devices"},
-                 {"data", job_folders(folders)},
-                 {"results", fs::absolute(folder).string()}};
+  const SortedJson job{{"stepcast_job", 1},
+                       {"task", "devices"},
+                       {"data", job_folders(folders)},
+                       {"results", fs::absolute(folder).string()}};
   const auto outcome = launch_gpu_job(json_text(job, 2) + "\n",
                                       (fs::path(folder) / "devices-job.json").string(), 1, output);
   if (!outcome) return report_errors(outcome.error());

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/session.h"
+#include "core/json_tree.h"
 #include "launch/launch_outcome.h"
 #include "program/executable.h"
 
@@ -33,7 +33,7 @@ std::filesystem::path gpu_program();
 // stepcast-rank likewise; the variable STEPCAST_RANK_PROGRAM names another, for tests.
 std::filesystem::path rank_program();
 
-nlohmann::json job_folders(const DataFolders& folders);  // "data" of a job
+SortedJson job_folders(const DataFolders& folders);  // "data" of a job
 // Which kernels attention on GPUs takes, "attention" of a job: the variable STEPCAST_ATTENTION.
 std::string attention_wanted();
 

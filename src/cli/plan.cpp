@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -16,6 +15,7 @@
 #include "cli/plan_progress.h"
 #include "cluster/named_cluster.h"
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 #include "launch/signal_watch.h"
 #include "plan/offers/layout_ranking.h"
 #include "predict/prediction.h"
@@ -25,16 +25,14 @@
 namespace stepcast::cli {
 namespace {
 
-using nlohmann::json;
-
 // The cluster cut down to exactly `most` GPUs where it has more.
 void limit_gpus(std::int64_t most, const Planner& planner, const DataFolders& folders,
-                json& scenario) {
+                SortedJson& scenario) {
   if (planner.space().base().cluster.gpus() <= most) return;
   set_gpus(scenario["cluster"], most, folders.topologies);
 }
 
-Result<std::unique_ptr<Planner>> make_planner(const json& scenario, const PlanFlags& flags,
+Result<std::unique_ptr<Planner>> make_planner(const SortedJson& scenario, const PlanFlags& flags,
                                               const DataFolders& folders) {
   const auto document = JsonDocument::from(scenario, flags.scenario.file);
   auto planner = Planner::make(*document, folders);
@@ -42,11 +40,11 @@ Result<std::unique_ptr<Planner>> make_planner(const json& scenario, const PlanFl
   return planner;
 }
 
-std::vector<WhyNotQuestion> questions_of(const PlanFlags& flags, const json& scenario,
+std::vector<WhyNotQuestion> questions_of(const PlanFlags& flags, const SortedJson& scenario,
                                          const DataFolders& folders) {
   std::vector<WhyNotQuestion> out;
   for (const std::string& asked : flags.why_not) {
-    json stated = scenario;
+    SortedJson stated = scenario;
     lay_over(asked, "--why-not", stated);
     out.push_back({asked, make_planner(stated, flags, folders)});
   }
@@ -78,13 +76,13 @@ bool has_one_layout(const Planner& planner) { return planner.space().combination
 
 // Holds what is searched, and what is wrong with it so far.
 struct Asked {
-  json scenario;
-  std::optional<json> today;  // the scenario before --open
+  SortedJson scenario;
+  std::optional<SortedJson> today;  // the scenario before --open
   Errors errors;
 };
 
 // The forecast of the layout as the file states it, before --open.
-Errors set_today(const std::optional<json>& stated, const PlanFlags& flags,
+Errors set_today(const std::optional<SortedJson>& stated, const PlanFlags& flags,
                  const DataFolders& folders, PlanReport& report) {
   if (!stated) {
     if (has_one_layout(report.planner)) {
@@ -103,7 +101,7 @@ Errors set_today(const std::optional<json>& stated, const PlanFlags& flags,
 }
 
 // Holds the first place against recorded runs, and against the layout that the file states.
-Errors set_comparisons(const std::optional<json>& stated, const PlanFlags& flags,
+Errors set_comparisons(const std::optional<SortedJson>& stated, const PlanFlags& flags,
                        const DataFolders& folders, PlanReport& report) {
   auto recorded = recorded_runs_of_first(report.planner, report.result, folders.profiles);
   if (!recorded) return recorded.error();
@@ -214,12 +212,12 @@ int run_plan(PlanFlags& flags) {
   const auto stated = stated_text(flags.scenario, data->folders);
   if (!stated) return report_errors(stated.error());
   Errors errors = stated->errors;
-  json scenario = json::parse(stated->text);
-  std::optional<json> today;
+  SortedJson scenario = SortedJson::parse(stated->text);
+  std::optional<SortedJson> today;
   if (!flags.open.empty()) {
     today = scenario;
     if (!stated->layout_of_file.empty()) {
-      (*today)["layout"] = json::parse(stated->layout_of_file);
+      (*today)["layout"] = SortedJson::parse(stated->layout_of_file);
     }
     std::set<std::string> given;
     for (const auto& [path, value] : stated_by_flags(flags.scenario)) given.insert(path);
@@ -227,7 +225,7 @@ int run_plan(PlanFlags& flags) {
   }
   for (Error& error : lay_fixed_over(flags, scenario)) errors.push_back(std::move(error));
   for (const std::string& text : flags.why_not) {
-    json scratch = scenario;
+    SortedJson scratch = scenario;
     for (Error& error : lay_over(text, "--why-not", scratch)) errors.push_back(std::move(error));
   }
   if (asks_for_offers(*counts, flags, scenario)) {

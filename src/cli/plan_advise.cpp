@@ -2,9 +2,9 @@
 #include "cli/plan_advise.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/plan_flags.h"
+#include "core/json_tree.h"
 #include "report/advice_report.h"
 
 namespace stepcast::cli {

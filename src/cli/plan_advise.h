@@ -2,11 +2,10 @@
 // `plan --advise`: the simplest way to parallelise that meets the demands.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "cli/output.h"
 #include "cli/plan_progress.h"
 #include "cli/scenario_flags.h"
+#include "core/json_tree.h"
 #include "economics/prices.h"
 #include "launch/signal_watch.h"
 #include "plan/planner.h"
@@ -17,7 +16,7 @@ namespace stepcast::cli {
 void add_advise_flags(CommandLine app, ScenarioFlags& flags, bool& advise);
 
 struct AdviseRequest {
-  const nlohmann::json& scenario;  // with all flags laid over it
+  const SortedJson& scenario;  // with all flags laid over it
   const ScenarioFlags& flags;
   const OutputOptions& output;
   const DataRoot& data;

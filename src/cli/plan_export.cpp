@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/json_tree.h"
 #include "core/machine_errors.h"
 #include "core/text/escape.h"
 #include "plan/ranking.h"
@@ -21,14 +21,14 @@ constexpr std::size_t kMostTried = 20;
 
 // Why its framework's launch files cannot say a layout; nothing where they can, or where it has
 // none.
-std::optional<Errors> export_errors(const Planner& planner, const nlohmann::json& stated,
+std::optional<Errors> export_errors(const Planner& planner, const SortedJson& stated,
                                     const DataFolders& folders, const LayoutChoice& choice) {
   Scenario scenario = planner.space().base();
   planner.space().put(choice, scenario);
   const LaunchFormat* format = launch_format_of(scenario.training.framework);
   if (format == nullptr) return std::nullopt;
-  nlohmann::json whole = stated;
-  whole["layout"] = nlohmann::json(layout_object(planner, choice));
+  SortedJson whole = stated;
+  whole["layout"] = SortedJson(layout_object(planner, choice));
   const auto exported =
       export_scenario(scenario, json_text(whole), format->name, ExportOptions{}, folders);
   if (exported) return std::nullopt;
@@ -50,7 +50,7 @@ void put_first(std::size_t index, SearchResult& result) {
 
 }  // namespace
 
-Result<std::string> prefer_exportable(const Planner& planner, const nlohmann::json& stated,
+Result<std::string> prefer_exportable(const Planner& planner, const SortedJson& stated,
                                       const DataFolders& folders, SearchResult& result) {
   if (result.found.empty()) return "";
   const auto first = export_errors(planner, stated, folders, result.found.front().choice);

@@ -2,9 +2,9 @@
 // Whether the places of a plan have launch files.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "core/json_tree.h"
 #include "core/result.h"
 #include "layout/scenario.h"
 #include "plan/planner.h"
@@ -15,7 +15,7 @@ namespace stepcast::cli {
 // first one they cannot say. `stated` is the scenario without the layout. Returns a sentence where
 // the first place still has no launch files, else nothing. Errors: a file that the machine does not
 // let be read.
-Result<std::string> prefer_exportable(const Planner& planner, const nlohmann::json& stated,
+Result<std::string> prefer_exportable(const Planner& planner, const SortedJson& stated,
                                       const DataFolders& folders, SearchResult& result);
 
 }  // namespace stepcast::cli

@@ -4,19 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/key_values.h"
 #include "cli/plan_advise.h"
 #include "cluster/cluster.h"
+#include "core/json_tree.h"
 #include "core/unit_text.h"
 #include "layout/override.h"
 #include "plan/advise/demands.h"
 
 namespace stepcast::cli {
 namespace {
-
-using nlohmann::json;
 
 Error two_values(const std::string& path, const std::string& one, const std::string& other) {
   return {ErrorCode::kIllegal, fmt::format("{} has two values, {} and {}", path, one, other), "",
@@ -41,7 +39,7 @@ std::map<std::string, std::string> stated_by_flags(const ScenarioFlags& flags) {
   return out;
 }
 
-Errors lay_over(const std::string& text, const char* flag, json& scenario) {
+Errors lay_over(const std::string& text, const char* flag, SortedJson& scenario) {
   Errors errors;
   for (const std::string& one : split_values(text)) {
     const auto split = split_set(one);
@@ -57,7 +55,7 @@ Errors lay_over(const std::string& text, const char* flag, json& scenario) {
   return errors;
 }
 
-Errors lay_fixed_over(PlanFlags& flags, json& scenario) {
+Errors lay_fixed_over(PlanFlags& flags, SortedJson& scenario) {
   Errors errors;
   std::map<std::string, std::string> stated = stated_by_flags(flags.scenario);
   for (const std::string& text : flags.fixed) {

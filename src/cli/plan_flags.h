@@ -3,13 +3,13 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/require.h"
 #include "cli/scenario_flags.h"
 #include "cli/session.h"
+#include "core/json_tree.h"
 #include "launch/signal_watch.h"
 #include "layout/scenario_input.h"
 #include "plan/offers/objective.h"
@@ -46,10 +46,10 @@ std::string layout_path(const std::string& key);
 std::map<std::string, std::string> stated_by_flags(const ScenarioFlags& flags);
 
 // "tp=4,pp=8" laid over a scenario.
-Errors lay_over(const std::string& text, const char* flag, nlohmann::json& scenario);
+Errors lay_over(const std::string& text, const char* flag, SortedJson& scenario);
 
 // All --fix laid over a scenario. Errors: what cannot be read, and a key with two values.
-Errors lay_fixed_over(PlanFlags& flags, nlohmann::json& scenario);
+Errors lay_fixed_over(PlanFlags& flags, SortedJson& scenario);
 
 // Says that a search has ended before it was done.
 void note_stopped(bool found, const OutputOptions& output);

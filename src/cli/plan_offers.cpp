@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/key_values.h"
 #include "cli/plan_progress.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "launch/signal_watch.h"
 #include "layout/keys.h"
@@ -19,14 +19,12 @@
 namespace stepcast::cli {
 namespace {
 
-using nlohmann::json;
-
-json stated_clusters(const json& scenario) {
-  if (!scenario.is_object()) return json::array();
+SortedJson stated_clusters(const SortedJson& scenario) {
+  if (!scenario.is_object()) return SortedJson::array();
   const auto plan = scenario.find("plan");
-  if (plan == scenario.end() || !plan->is_object()) return json::array();
+  if (plan == scenario.end() || !plan->is_object()) return SortedJson::array();
   const auto clusters = plan->find("clusters");
-  return clusters != plan->end() && clusters->is_array() ? *clusters : json::array();
+  return clusters != plan->end() && clusters->is_array() ? *clusters : SortedJson::array();
 }
 
 // Flags that make sense for one cluster only, given beside a list of several.
@@ -58,7 +56,7 @@ Errors check_flags(const PlanFlags& flags, bool several) {
   return errors;
 }
 
-PlanInput limits_of(const json& scenario) {
+PlanInput limits_of(const SortedJson& scenario) {
   const auto found = scenario.find("plan");
   if (found == scenario.end()) return {};
   // If something is wrong with it, the scenario's reader reports it.
@@ -67,7 +65,7 @@ PlanInput limits_of(const json& scenario) {
 }
 
 OfferQuestion question_of(const PlanFlags& flags, std::vector<std::int64_t> counts,
-                          const json& scenario, const PlanInput& limits) {
+                          const SortedJson& scenario, const PlanInput& limits) {
   OfferQuestion out;
   out.counts = std::move(counts);
   out.max_gpus = flags.max_gpus > 0 ? flags.max_gpus : limits.max_gpus;
@@ -75,7 +73,7 @@ OfferQuestion question_of(const PlanFlags& flags, std::vector<std::int64_t> coun
     out.clusters.assign(flags.clusters.begin(), flags.clusters.end());
     out.source = "--clusters";
   } else {
-    for (const json& cluster : stated_clusters(scenario)) out.clusters.push_back(cluster);
+    for (const SortedJson& cluster : stated_clusters(scenario)) out.clusters.push_back(cluster);
     if (!out.clusters.empty()) out.source = "plan.clusters";
   }
   return out;
@@ -92,13 +90,13 @@ std::string varied_path(const std::string& key) {
 // A scenario of --vary, and how it differs: "precision=fp8".
 struct Variant {
   std::string words;
-  json scenario;
+  SortedJson scenario;
 };
 
 constexpr std::size_t kMostVariants = 64;
 
-Result<std::vector<Variant>> variants_of(const std::vector<std::string>& vary, const json& scenario,
-                                         const DataFolders& folders) {
+Result<std::vector<Variant>> variants_of(const std::vector<std::string>& vary,
+                                         const SortedJson& scenario, const DataFolders& folders) {
   std::vector<Variant> out = {{"", scenario}};
   for (const std::string& text : vary) {
     const auto split = split_set(text);
@@ -129,7 +127,8 @@ Result<std::vector<Variant>> variants_of(const std::vector<std::string>& vary, c
 
 // Every cluster in every size with every scenario of --vary.
 Result<std::vector<OfferRequest>> requests_of(const PlanFlags& flags, const OfferQuestion& question,
-                                              const json& scenario, const DataFolders& folders) {
+                                              const SortedJson& scenario,
+                                              const DataFolders& folders) {
   const auto variants = variants_of(flags.vary, scenario, folders);
   if (!variants) return failure(variants.error());
   std::vector<OfferRequest> out;
@@ -177,12 +176,12 @@ Result<std::vector<std::int64_t>> take_gpu_counts(PlanFlags& flags) {
 }
 
 bool asks_for_offers(const std::vector<std::int64_t>& counts, const PlanFlags& flags,
-                     const json& scenario) {
+                     const SortedJson& scenario) {
   return !counts.empty() || !flags.clusters.empty() || !flags.vary.empty() ||
          !stated_clusters(scenario).empty();
 }
 
-int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const json& scenario,
+int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const SortedJson& scenario,
                 const DataRoot& data, Output& output) {
   const PlanInput limits = limits_of(scenario);
   const OfferQuestion question = question_of(flags, std::move(counts), scenario, limits);

@@ -2,11 +2,11 @@
 // `plan` across clusters and numbers of GPUs.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "cli/output.h"
 #include "cli/plan_flags.h"
+#include "core/json_tree.h"
 
 namespace stepcast::cli {
 
@@ -15,10 +15,10 @@ Result<std::vector<std::int64_t>> take_gpu_counts(PlanFlags& flags);
 
 // Whether flags and scenario ask for more than one cluster of one size.
 bool asks_for_offers(const std::vector<std::int64_t>& counts, const PlanFlags& flags,
-                     const nlohmann::json& scenario);
+                     const SortedJson& scenario);
 
 // Searches, prints, and returns the exit code.
-int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const nlohmann::json& scenario,
+int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const SortedJson& scenario,
                 const DataRoot& data, Output& output);
 
 }  // namespace stepcast::cli

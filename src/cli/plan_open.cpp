@@ -5,16 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "cli/plan_flags.h"
+#include "core/json_tree.h"
 #include "plan/layout_dimension.h"
 
 namespace stepcast::cli {
 namespace {
-
-using nlohmann::json;
 
 // Follows from the other dimensions.
 constexpr const char* kFollows = "layout.dp";
@@ -28,22 +26,23 @@ bool stands_below(std::string_view path, std::string_view above) {
 
 // Takes a key out, and the objects that are empty without it. An object may be written short, as
 // the text of its first key.
-void take_out(std::string_view path, json& node) {
+void take_out(std::string_view path, SortedJson& node) {
   if (!node.is_object()) return;
   const std::size_t dot = path.find('.');
-  const auto found = node.find(std::string(path.substr(0, dot)));
+  const std::string_view key = path.substr(0, dot);
+  const auto found = node.find(key);
   if (found == node.end()) return;
   if (dot != std::string_view::npos && found->is_object()) {
     take_out(path.substr(dot + 1), *found);
     if (!found->empty()) return;
   }
-  node.erase(found);
+  node.erase(key);
 }
 
 }  // namespace
 
 Errors open_keys(const std::vector<std::string>& keys, const std::set<std::string>& given,
-                 json& scenario) {
+                 SortedJson& scenario) {
   Errors errors;
   std::set<std::string> opened;
   for (const std::string& key : keys) {

@@ -2,12 +2,12 @@
 // --open: keys of a scenario's layout that its file fixes, and that `plan` searches all the same.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
+#include "core/json_tree.h"
 
 namespace stepcast::cli {
 
@@ -15,6 +15,6 @@ namespace stepcast::cli {
 // them, except for paths that flags give. Errors, at "--open": keys that no search varies, and
 // those that a flag fixes.
 Errors open_keys(const std::vector<std::string>& keys, const std::set<std::string>& given,
-                 nlohmann::json& scenario);
+                 SortedJson& scenario);
 
 }  // namespace stepcast::cli

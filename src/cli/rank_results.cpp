@@ -5,19 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "calibrate/protocol/measurement_json.h"
 #include "cluster/cluster.h"
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "cost/mpi_curve.h"
 #include "operation/signature.h"
 
 namespace stepcast::cli {
 namespace {
-
-using nlohmann::json;
 
 // One kernel that several ranks have measured: the mean of what each of them saw.
 MeasuredOperation mean_of_ranks(const std::vector<MeasuredOperation>& all) {
@@ -121,7 +119,7 @@ void RankResults::read_collective(const JsonValue& value) {
   reader.finish();
   // Groups that are placed alike share one curve, whatever they are for.
   const std::string key = fmt::format("{} {} {}", static_cast<int>(out.kind),
-                                      json_text(json(out.placement)), out.concurrent);
+                                      json_text(SortedJson(out.placement)), out.concurrent);
   MeasuredCollective& known = collectives_[key];
   if (of_this_launch_.insert(key).second) {
     known = std::move(out);

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "cluster/named_cluster.h"
 #include "core/data_name.h"
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 #include "core/text/characters.h"
 #include "core/text/escape.h"
 #include "core/unit_text.h"
@@ -23,17 +23,15 @@
 namespace stepcast::cli {
 namespace {
 
-using nlohmann::json;
-
 // --cluster names other hardware for the same run. Without a size of its own it keeps the size of
 // the cluster that it replaces, except for this machine, whose size is given.
-void keep_size(const json& replaced, const std::string& topologies, json& scenario) {
+void keep_size(const SortedJson& replaced, const std::string& topologies, SortedJson& scenario) {
   if (!scenario["cluster"].is_string()) return;
   const std::string name = scenario["cluster"].get<std::string>();
   if (is_path(name) || name == "local") return;
-  const json before =
+  const SortedJson before =
       replaced.is_string() ? named_cluster(replaced.get<std::string>(), topologies) : replaced;
-  json named = named_cluster(name, topologies);
+  SortedJson named = named_cluster(name, topologies);
   if (!before.is_object() || named.contains("nodes") || named.contains("gpus")) return;
   for (const char* size : {"nodes", "gpus"}) {
     if (before.contains(size)) named[size] = before[size];
@@ -43,7 +41,8 @@ void keep_size(const json& replaced, const std::string& topologies, json& scenar
 
 // --nodes and --gpus resize whatever cluster there is, so a name becomes an object first, and the
 // size that they replace goes.
-void prepare_cluster(const ScenarioFlags& flags, const std::string& topologies, json& scenario) {
+void prepare_cluster(const ScenarioFlags& flags, const std::string& topologies,
+                     SortedJson& scenario) {
   const auto given = [&](const char* flag) {
     return std::any_of(flags.values.begin(), flags.values.end(), [&](const auto& value) {
       return value->flag == flag && value->option.given();
@@ -51,7 +50,7 @@ void prepare_cluster(const ScenarioFlags& flags, const std::string& topologies, 
   };
   const bool nodes = given("--nodes"), gpus = given("--gpus");
   if (!nodes && !gpus) return;
-  json& cluster = scenario["cluster"];
+  SortedJson& cluster = scenario["cluster"];
   if (cluster.is_string()) cluster = named_cluster(cluster.get<std::string>(), topologies);
   if (!cluster.is_object()) return;
   if (nodes && !gpus) cluster.erase("gpus");
@@ -59,14 +58,14 @@ void prepare_cluster(const ScenarioFlags& flags, const std::string& topologies, 
 }
 
 // --assume reads a config.json of an unknown model_type as FAMILY, by replacing its model_type.
-Errors assume_family(const std::string& family, json& scenario) {
+Errors assume_family(const std::string& family, SortedJson& scenario) {
   const auto known = supported_families();
   if (std::find(known.begin(), known.end(), family) == known.end()) {
     const std::string near = did_you_mean(family, known);
     return {{ErrorCode::kBadValue, fmt::format("'{}' is not a known family", family), "",
              "--assume", near.empty() ? "one of " + one_of(known) : near}};
   }
-  json& model = scenario["model"];
+  SortedJson& model = scenario["model"];
   if (model.is_string()) {
     std::string path = model.get<std::string>();
     std::error_code none;
@@ -83,7 +82,7 @@ Errors assume_family(const std::string& family, json& scenario) {
   }
   if (!model.is_object()) return {};
   // The reader reports a type that is no text.
-  json& type = model["model_type"];
+  SortedJson& type = model["model_type"];
   const bool is_known = std::find(known.begin(), known.end(), type) != known.end();
   if (type.is_null() || (type.is_string() && !is_known)) type = family;
   return {};
@@ -91,19 +90,19 @@ Errors assume_family(const std::string& family, json& scenario) {
 
 }  // namespace
 
-Errors set_key(const std::string& text, const DataFolders& folders, json& scenario) {
+Errors set_key(const std::string& text, const DataFolders& folders, SortedJson& scenario) {
   const auto split = split_set(text);
   if (!split) return split.error();
   // A key of a cluster or a model that is only named so far.
-  const auto named = [&](const char* key) -> json* {
+  const auto named = [&](const char* key) -> SortedJson* {
     const auto found = scenario.find(key);
     const bool inside = split->first.starts_with(std::string(key) + ".");
     return inside && found != scenario.end() && found->is_string() ? &*found : nullptr;
   };
-  if (json* cluster = named("cluster")) {
+  if (SortedJson* cluster = named("cluster")) {
     *cluster = named_cluster(cluster->get<std::string>(), folders.topologies);
   }
-  if (json* model = named("model")) {
+  if (SortedJson* model = named("model")) {
     const auto known = find_model(model->get<std::string>(), folders.models);
     if (!known) return {};  // the reader says that there is none
     *model = to_native_json(*known);
@@ -134,7 +133,7 @@ std::string flags_laid_over(const ScenarioFlags& flags) {
 
 }  // namespace
 
-Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders, json& scenario) {
+Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders, SortedJson& scenario) {
   Errors errors;
   const auto set = [&](const ScenarioFlags::Value& value) {
     if (!value.option.given()) return;
@@ -150,11 +149,11 @@ Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders, json&
         append(errors, number.error());
         return;
       }
-      text = json_text(json(*number));
+      text = json_text(SortedJson(*number));
     }
     append(errors, apply_override(scenario, value.path, text));
   };
-  const json replaced = scenario.contains("cluster") ? scenario["cluster"] : json();
+  const SortedJson replaced = scenario.contains("cluster") ? scenario["cluster"] : SortedJson();
   for (const auto& value : flags.values) {
     if (value->path != "cluster" || !value->option.given()) continue;
     set(*value);
@@ -327,7 +326,7 @@ Result<std::pair<std::string, std::string>> split_set(const std::string& text) {
 }
 
 Result<StatedText> stated_text(const ScenarioFlags& flags, const DataFolders& folders) {
-  json scenario = json{{"stepcast", 1}};
+  SortedJson scenario = SortedJson{{"stepcast", 1}};
   if (!flags.file.empty()) {
     const auto document = JsonDocument::load(flags.file);
     if (!document) return failure(document.error());
@@ -350,7 +349,7 @@ Result<StatedScenario> read_stated(const ScenarioFlags& flags, const DataFolders
   auto stated = stated_text(flags, folders);
   if (!stated) return failure(stated.error());
   Errors& errors = stated->errors;
-  const auto document = JsonDocument::from(json::parse(stated->text), flags.file);
+  const auto document = JsonDocument::from(SortedJson::parse(stated->text), flags.file);
   auto read = reader(*document, folders);
   if (!read) append(errors, read.error());
   if (!errors.empty()) return failure(name_flags(std::move(errors), flags));

@@ -4,13 +4,13 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/command_line.h"
 #include "cli/session.h"
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "core/result.h"
 #include "layout/scenario.h"
 
@@ -47,7 +47,7 @@ void add_demand_flags(CommandLine app, ScenarioFlags& flags);
 
 // Lays one "path=value" of --set or --vary over a scenario, also inside a cluster or a model that
 // is only named so far.
-Errors set_key(const std::string& text, const DataFolders& folders, nlohmann::json& scenario);
+Errors set_key(const std::string& text, const DataFolders& folders, SortedJson& scenario);
 
 // "path=value" from the command line, split at the first '='.
 Result<std::pair<std::string, std::string>> split_set(const std::string& text);
@@ -81,7 +81,6 @@ Result<StatedScenario> stated_legal_scenario(const ScenarioFlags& flags,
 void note_readings(const OutputOptions& output, const std::vector<const Scenario*>& scenarios);
 
 // The flags laid over a scenario document.
-Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders,
-                   nlohmann::json& scenario);
+Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders, SortedJson& scenario);
 
 }  // namespace stepcast::cli

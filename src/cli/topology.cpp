@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "core/json_tree.h"
 #include "report/document_form.h"
 #include "report/topology_text.h"
 
@@ -20,7 +20,7 @@ struct TopologyFlags {
 };
 
 Result<Cluster> read(const TopologyFlags& flags, const DataFolders& folders) {
-  nlohmann::json value = flags.cluster;
+  SortedJson value = flags.cluster;
   if (flags.nodes > 0) value = {{"base", flags.cluster}, {"nodes", flags.nodes}};
   const auto document = JsonDocument::from(std::move(value), "");
   Cluster cluster = read_cluster(document->root(), folders.topologies);

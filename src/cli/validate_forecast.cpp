@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cli/calibrate_gpu.h"
 #include "cli/launch_calibration.h"
 #include "cli/launch_run.h"
 #include "core/data_name.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/rank_grid.h"
 #include "predict/operation_table.h"

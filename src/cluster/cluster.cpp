@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cluster/cluster_fields.h"
@@ -12,6 +11,7 @@
 #include "cluster/local_cluster.h"
 #include "cluster/named_cluster.h"
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 
 namespace stepcast {
 namespace {
@@ -46,11 +46,11 @@ Cluster read_whole(ObjectReader& reader, const std::string& topologies_folder,
 // The cluster of a file: the stem of a shipped one, or a path. `fail`: laid over a graph, which
 // takes nothing else.
 Result<Cluster> load_base(const std::string& base, const std::string& topologies_folder,
-                          const nlohmann::json& fail = nullptr) {
+                          const SortedJson& fail = nullptr) {
   auto document = shipped_clusters(topologies_folder).open(base);
   if (!document) return failure(document.error());
   if (!fail.is_null()) {
-    nlohmann::json laid_over = (*document)->root().raw();
+    SortedJson laid_over = (*document)->root().raw();
     laid_over["fail"] = fail;
     document = JsonDocument::from(std::move(laid_over), (*document)->file());
   }

@@ -6,17 +6,15 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
 #include "cluster/cluster.h"
 #include "core/json.h"
+#include "core/json_tree.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
 
 // A count as it is written in a name; too many digits are more than any cluster has, and refused
 // as that.
@@ -33,8 +31,8 @@ std::optional<std::int64_t> count_in(std::string_view digits) {
 
 bool calls(ObjectReader& reader, const char* key, const std::string& plain) {
   if (!reader.has(key)) return false;
-  const json& names = reader.value(key)->raw();  // of the document
-  return names.is_array() && std::ranges::any_of(names, [&](const json& name) {
+  const SortedJson& names = reader.value(key)->raw();  // of the document
+  return names.is_array() && std::ranges::any_of(names, [&](const SortedJson& name) {
            return name.is_string() && plain_name(name.get<std::string>()) == plain;
          });
 }
@@ -82,7 +80,7 @@ Error no_cluster(const std::string& text, const std::string& topologies_folder) 
           std::move(hint)};
 }
 
-json named_cluster(const std::string& text, const std::string& topologies_folder) {
+SortedJson named_cluster(const std::string& text, const std::string& topologies_folder) {
   const auto known = [&](const std::string& name) {
     return find_cluster_name(name, topologies_folder);
   };
@@ -106,7 +104,7 @@ json named_cluster(const std::string& text, const std::string& topologies_folder
   return {{"base", text}};
 }
 
-void set_gpus(json& cluster, std::int64_t gpus, const std::string& topologies_folder) {
+void set_gpus(SortedJson& cluster, std::int64_t gpus, const std::string& topologies_folder) {
   if (cluster.is_string()) {
     cluster = named_cluster(cluster.get<std::string>(), topologies_folder);
   }

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
 #include "cluster/data_folder.h"
 #include "core/error.h"
+#include "core/json_tree.h"
 
 namespace stepcast {
 
@@ -32,9 +32,9 @@ Error no_cluster(const std::string& text, const std::string& topologies_folder);
 
 // A name with a size as the object that it stands for: "base", and its size where it says so.
 // "dgx-h100x8" has 8 nodes, and so has "8xdgx-h100"; "8xh100" has 8 GPUs.
-nlohmann::json named_cluster(const std::string& text, const std::string& topologies_folder);
+SortedJson named_cluster(const std::string& text, const std::string& topologies_folder);
 
 // Gives the value of a scenario's `cluster`, named or not, `gpus` GPUs in place of its own size.
-void set_gpus(nlohmann::json& cluster, std::int64_t gpus, const std::string& topologies_folder);
+void set_gpus(SortedJson& cluster, std::int64_t gpus, const std::string& topologies_folder);
 
 }  // namespace stepcast

@@ -7,14 +7,12 @@
 #include <cmath>
 #include <initializer_list>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "cluster/local_cluster.h"
+#include "core/json_tree.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
 
 struct WrittenUnit {
   double factor;
@@ -41,14 +39,14 @@ std::string with_unit(Value value, std::initializer_list<WrittenUnit> units) {
 std::string rate_text(BytesPerSecond rate) { return with_unit(rate, {kGigabytes, kBytes}); }
 std::string time_text(Seconds time) { return with_unit(time, {kMicroseconds, kSeconds}); }
 
-json to_json(const Accelerator& accelerator) {
+SortedJson to_json(const Accelerator& accelerator) {
   if (!accelerator.found_as.empty()) return accelerator.found_as;
-  json out = {{"name", accelerator.name},
-              {"architecture", name_of(accelerator.architecture)},
-              {"sm_count", accelerator.sm_count},
-              {"memory", fmt::format("{} B", accelerator.memory)},
-              {"memory_bandwidth", rate_text(accelerator.memory_bandwidth)},
-              {"dense_peak", json::object()}};
+  SortedJson out = {{"name", accelerator.name},
+                    {"architecture", name_of(accelerator.architecture)},
+                    {"sm_count", accelerator.sm_count},
+                    {"memory", fmt::format("{} B", accelerator.memory)},
+                    {"memory_bandwidth", rate_text(accelerator.memory_bandwidth)},
+                    {"dense_peak", SortedJson::object()}};
   for (const auto& [type, rate] : accelerator.dense_peak) {
     out["dense_peak"][name_of(type)] = with_unit(rate, {kTeraflops, kGigaflops});
   }
@@ -63,11 +61,11 @@ json to_json(const Accelerator& accelerator) {
   return out;
 }
 
-json vertices_of(const Topology& graph) {
-  json out = json::array();
+SortedJson vertices_of(const Topology& graph) {
+  SortedJson out = SortedJson::array();
   for (std::size_t i = 0; i < graph.vertices().size(); ++i) {
     const Vertex& vertex = graph.vertices()[i];
-    json one = {{"name", graph.name(VertexId(i))}, {"kind", name_of(vertex.kind)}};
+    SortedJson one = {{"name", graph.name(VertexId(i))}, {"kind", name_of(vertex.kind)}};
     if (vertex.node >= 0) one["node"] = vertex.node;
     out.push_back(std::move(one));
   }
@@ -79,13 +77,13 @@ bool is_way_back(const Link& one, const Link& other) {
          one.latency == other.latency;
 }
 
-json links_of(const Topology& graph) {
-  json out = json::array();
+SortedJson links_of(const Topology& graph) {
+  SortedJson out = SortedJson::array();
   const std::vector<Link>& links = graph.links();
   for (std::size_t i = 0; i < links.size(); ++i) {
     const Link& link = links[i];
     const std::string from = graph.name(link.from), to = graph.name(link.to);
-    json one = {{"capacity", rate_text(link.capacity)}};
+    SortedJson one = {{"capacity", rate_text(link.capacity)}};
     if (i + 1 < links.size() && is_way_back(link, links[i + 1])) {
       one["between"] = {from, to};
       ++i;
@@ -100,8 +98,8 @@ json links_of(const Topology& graph) {
 }
 
 // A regular cluster and a graph have these keys in common. This machine says what else it is.
-json identity_of(const ClusterSpec& c) {
-  json out = json::object();
+SortedJson identity_of(const ClusterSpec& c) {
+  SortedJson out = SortedJson::object();
   if (!c.base.empty()) out["base"] = c.base;
   const char* unnamed = c.is_graph ? kUnnamedGraph : kUnnamedCluster;
   if (c.name != (c.base.empty() ? unnamed : c.base)) out["name"] = c.name;
@@ -116,21 +114,21 @@ json identity_of(const ClusterSpec& c) {
   return out;
 }
 
-json shape_of(const ClusterSpec& c) {
-  json out = {{"gpus", c.gpus + c.failed_gpus},
-              {"gpus_per_node", c.gpus_per_node},
-              {"scale_up", name_of(c.scale_up)},
-              {"scale_up_bandwidth", rate_text(c.scale_up_bandwidth)},
-              {"scale_up_latency", time_text(c.scale_up_latency)},
-              {"pcie", rate_text(c.pcie_bandwidth)},
-              {"nics_per_node", c.nics_per_node},
-              {"network_latency", time_text(c.network_latency)},
-              {"switch_latency", time_text(c.switch_latency)},
-              {"rail_optimised", c.rail_optimised},
-              {"nodes_per_leaf_group", c.nodes_per_leaf_group},
-              {"oversubscription", c.oversubscription},
-              {"pod_nodes", c.pod_nodes},
-              {"pod_oversubscription", c.pod_oversubscription}};
+SortedJson shape_of(const ClusterSpec& c) {
+  SortedJson out = {{"gpus", c.gpus + c.failed_gpus},
+                    {"gpus_per_node", c.gpus_per_node},
+                    {"scale_up", name_of(c.scale_up)},
+                    {"scale_up_bandwidth", rate_text(c.scale_up_bandwidth)},
+                    {"scale_up_latency", time_text(c.scale_up_latency)},
+                    {"pcie", rate_text(c.pcie_bandwidth)},
+                    {"nics_per_node", c.nics_per_node},
+                    {"network_latency", time_text(c.network_latency)},
+                    {"switch_latency", time_text(c.switch_latency)},
+                    {"rail_optimised", c.rail_optimised},
+                    {"nodes_per_leaf_group", c.nodes_per_leaf_group},
+                    {"oversubscription", c.oversubscription},
+                    {"pod_nodes", c.pod_nodes},
+                    {"pod_oversubscription", c.pod_oversubscription}};
   if (c.nics_per_node > 0) out["nic"] = with_unit(c.nic_bandwidth, {kGigabits, kBytes});
   for (const FailedPart& part : c.failed) out["fail"].push_back(text_of(part));
   return out;
@@ -138,36 +136,37 @@ json shape_of(const ClusterSpec& c) {
 
 }  // namespace
 
-json graph_file(const Cluster& cluster) {
+SortedJson graph_file(const Cluster& cluster) {
   ClusterSpec as_graph = cluster.spec;
   as_graph.base.clear();
   as_graph.is_graph = true;
-  json out = identity_of(as_graph);
+  SortedJson out = identity_of(as_graph);
   out["stepcast_cluster"] = 1;
   out["name"] = cluster.spec.name;
   if (!cluster.spec.sources.empty()) out["sources"] = cluster.spec.sources;
   if (!cluster.spec.notes.empty()) out["notes"] = cluster.spec.notes;
-  out["vertices"] = vertices_of(cluster.topology);
   // A reader numbers vertices like this: node by node, and last what stands in none.
-  const auto node_of = [](const json& vertex) {
+  const auto node_of = [](const SortedJson& vertex) {
     return vertex.value("node", std::numeric_limits<std::int32_t>::max());
   };
-  std::stable_sort(out["vertices"].begin(), out["vertices"].end(),
-                   [&](const json& a, const json& b) { return node_of(a) < node_of(b); });
+  const SortedJson made = vertices_of(cluster.topology);
+  std::vector<SortedJson> vertices(made.begin(), made.end());
+  std::ranges::stable_sort(vertices, {}, node_of);
+  out["vertices"] = vertices;
   out["links"] = links_of(cluster.topology);
   return out;
 }
 
-json to_json(const Cluster& cluster) {
+SortedJson to_json(const Cluster& cluster) {
   const ClusterSpec& c = cluster.spec;
   const bool local = c.base == kLocalCluster;
   // The base of a graph takes no overrides.
   if (c.is_graph && !c.base.empty() && !local) {
-    json named = {{"base", c.base}};
+    SortedJson named = {{"base", c.base}};
     for (const FailedPart& part : c.failed) named["fail"].push_back(text_of(part));
     return named;
   }
-  json out = identity_of(c);
+  SortedJson out = identity_of(c);
   if (local) {
     out.update({{"gpus", c.gpus}, {"shared_cores", c.shared_cores}});
   } else if (c.is_graph) {

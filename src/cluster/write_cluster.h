@@ -2,16 +2,15 @@
 // The way back: a cluster as the value of a scenario that read_cluster() reads as the same cluster.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "cluster/cluster.h"
+#include "core/json_tree.h"
 
 namespace stepcast {
 
 // Writes a cluster by its base if it has one, else its figures, or the graph of an irregular one.
-nlohmann::json to_json(const Cluster& cluster);
+SortedJson to_json(const Cluster& cluster);
 
 // The graph of any cluster as a file of an irregular one, which reads back as that graph.
-nlohmann::json graph_file(const Cluster& cluster);
+SortedJson graph_file(const Cluster& cluster);
 
 }  // namespace stepcast

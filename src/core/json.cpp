@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/json_syntax.h"
+#include "core/json_tree.h"
 #include "core/limits.h"
 #include "core/parse_json.h"
 #include "core/text/characters.h"
@@ -16,12 +16,10 @@
 
 namespace stepcast {
 
-using nlohmann::json;
-
 namespace {
 
-const json& empty_object() {
-  static const json object = json::object();
+const SortedJson& empty_object() {
+  static const SortedJson object = SortedJson::object();
   return object;
 }
 
@@ -105,7 +103,7 @@ std::vector<JsonValue> JsonValue::items() const {
   return out;
 }
 
-JsonDocument::JsonDocument(std::unique_ptr<json> value, std::string file)
+JsonDocument::JsonDocument(std::unique_ptr<SortedJson> value, std::string file)
     : json_(std::move(value)), file_(std::move(file)) {}
 JsonDocument::~JsonDocument() = default;
 
@@ -121,9 +119,9 @@ Result<std::unique_ptr<JsonDocument>> JsonDocument::parse(std::string_view text,
   return from(std::move(*value), std::move(file));
 }
 
-std::unique_ptr<JsonDocument> JsonDocument::from(json value, std::string file) {
+std::unique_ptr<JsonDocument> JsonDocument::from(SortedJson value, std::string file) {
   return std::unique_ptr<JsonDocument>(
-      new JsonDocument(std::make_unique<json>(std::move(value)), std::move(file)));
+      new JsonDocument(std::make_unique<SortedJson>(std::move(value)), std::move(file)));
 }
 
 JsonValue JsonDocument::root() { return JsonValue(json_.get(), "", this); }

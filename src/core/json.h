@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "core/quantity.h"
 #include "core/result.h"
 
@@ -39,7 +39,7 @@ class JsonValue {
 
   const std::string& path() const { return path_; }
   const std::string& file() const;
-  const nlohmann::json& raw() const { return *node_; }
+  const SortedJson& raw() const { return *node_; }
   std::string dump() const;  // compact, for messages
 
   void fail(ErrorCode code, std::string message, std::string hint = "") const;
@@ -47,10 +47,10 @@ class JsonValue {
  private:
   friend class JsonDocument;
   friend class ObjectReader;
-  JsonValue(const nlohmann::json* node, std::string path, JsonDocument* document)
+  JsonValue(const SortedJson* node, std::string path, JsonDocument* document)
       : node_(node), path_(std::move(path)), document_(document) {}
 
-  const nlohmann::json* node_;
+  const SortedJson* node_;
   std::string path_;
   JsonDocument* document_;
 };
@@ -60,7 +60,7 @@ class JsonDocument {
  public:
   static Result<std::unique_ptr<JsonDocument>> load(const std::string& file);
   static Result<std::unique_ptr<JsonDocument>> parse(std::string_view text, std::string file);
-  static std::unique_ptr<JsonDocument> from(nlohmann::json value, std::string file);
+  static std::unique_ptr<JsonDocument> from(SortedJson value, std::string file);
   ~JsonDocument();
 
   JsonValue root();
@@ -71,8 +71,8 @@ class JsonDocument {
   void add(Errors errors);
 
  private:
-  JsonDocument(std::unique_ptr<nlohmann::json> json, std::string file);
-  std::unique_ptr<nlohmann::json> json_;
+  JsonDocument(std::unique_ptr<SortedJson> json, std::string file);
+  std::unique_ptr<SortedJson> json_;
   std::string file_;
   Errors errors_;
 };

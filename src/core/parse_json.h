@@ -5,10 +5,10 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
+#include "core/json_tree.h"
 #include "core/result.h"
 
 namespace stepcast {
@@ -17,12 +17,12 @@ struct JsonRules {
   bool comments = false;  // are skipped
   bool unique_keys = false;
   // Takes each object that has been read whole, and says whether it stays in the document.
-  std::function<bool(nlohmann::json& object)> keep_object = {};
+  std::function<bool(SortedJson& object)> keep_object = {};
 };
 
-Result<nlohmann::json> parse_json(std::string_view text, const std::string& file,
-                                  const JsonRules& rules = {});
+Result<SortedJson> parse_json(std::string_view text, const std::string& file,
+                              const JsonRules& rules = {});
 // Keeps the order of keys.
-Result<nlohmann::ordered_json> parse_ordered_json(std::string_view text, const std::string& file);
+Result<Json> parse_ordered_json(std::string_view text, const std::string& file);
 
 }  // namespace stepcast

@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/assert.h"
+#include "core/json_tree.h"
 #include "core/remembered_files.h"
 #include "cost/nccl_graph.h"
 
@@ -260,23 +260,22 @@ MeasuredGroup read_measured_group(ObjectReader& reader) {
   return result;
 }
 
-nlohmann::ordered_json to_json(const MeasuredGroup& measured) {
+Json to_json(const MeasuredGroup& measured) {
   const ClusterSpec& cluster = measured.cluster;
   const auto rate = [](BytesPerSecond value) {
     return fmt::format("{:.6g} GB/s", value.value() / 1e9);
   };
-  nlohmann::ordered_json out = {
-      {"id", measured.id},
-      {"architecture", name_of(cluster.accelerator.architecture)},
-      {"scale_up", scale_up_names()[static_cast<std::size_t>(cluster.scale_up)]},
-      {"scale_up_bandwidth", rate(cluster.scale_up_bandwidth)},
-      {"pcie_bandwidth", rate(cluster.pcie_bandwidth)},
-      {"gpus_per_node", cluster.gpus_per_node},
-      {"nvls", cluster.nvls},
-      {"cpu", name_of(cluster.cpu)},
-      {"collective", collective_names()[static_cast<std::size_t>(measured.kind)]},
-      {"ranks", measured.group.ranks},
-      {"domains", measured.group.domains}};
+  Json out = {{"id", measured.id},
+              {"architecture", name_of(cluster.accelerator.architecture)},
+              {"scale_up", scale_up_names()[static_cast<std::size_t>(cluster.scale_up)]},
+              {"scale_up_bandwidth", rate(cluster.scale_up_bandwidth)},
+              {"pcie_bandwidth", rate(cluster.pcie_bandwidth)},
+              {"gpus_per_node", cluster.gpus_per_node},
+              {"nvls", cluster.nvls},
+              {"cpu", name_of(cluster.cpu)},
+              {"collective", collective_names()[static_cast<std::size_t>(measured.kind)]},
+              {"ranks", measured.group.ranks},
+              {"domains", measured.group.domains}};
   if (measured.group.domains > 1) {
     out["network"] = cluster.network ? name_of(*cluster.network) : "";
     // In a rack that is one NVLink domain, the NICs of all its nodes count.

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "core/result.h"
 #include "cost/collective_model.h"
 #include "cost/link_load.h"
@@ -102,6 +102,6 @@ MeasuredGroup read_measured_group(ObjectReader& reader);
 // [bytes, time]; `unit` is that of the times.
 std::vector<CollectiveSample> read_collective_samples(const JsonValue& rows, Seconds unit);
 // Writes the keys of `measured`, from which read_measured_group() makes an equal one.
-nlohmann::ordered_json to_json(const MeasuredGroup& measured);
+Json to_json(const MeasuredGroup& measured);
 
 }  // namespace stepcast

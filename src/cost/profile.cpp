@@ -11,6 +11,7 @@
 #include "core/remembered_files.h"
 #include "cost/profile_curves.h"
 #include "cost/profile_document.h"
+#include "cost/profile_forms.h"
 #include "layout/choices.h"
 
 namespace stepcast {
@@ -63,24 +64,12 @@ MeasuredMachine read_machine(const JsonValue& value) {
   return out;
 }
 
-void read_host(ObjectReader& host, HostFit& out) {
-  out.launch_s = host.seconds("launch").value_or(Seconds(out.launch_s)).value();
-  out.collective_s = host.seconds("collective").value_or(Seconds(out.collective_s)).value();
-  out.graph_launch_s = host.seconds("graph_launch").value_or(Seconds(out.graph_launch_s)).value();
-  out.backward_factor = host.number("backward_factor", 0, 100).value_or(out.backward_factor);
-  out.step_s = host.seconds("step").value_or(Seconds(out.step_s)).value();
-  out.operator_s = host.seconds("operator").value_or(Seconds(out.operator_s)).value();
-  out.call_s = host.seconds("call").value_or(Seconds(out.call_s)).value();
-  out.copy_s = host.seconds("copy").value_or(Seconds(out.copy_s)).value();
-  out.micro_batch_s = host.seconds("micro_batch").value_or(Seconds(out.micro_batch_s)).value();
-}
-
 // Reads what the host of a measured machine spends, under the frameworks that it names or under
 // any. Keys that are left out cost nothing: a program that calls its kernels itself launches none.
 void read_own_host(const JsonValue& value, Profile& profile) {
   ObjectReader reader(value);
   HostFit host = kNoHost;
-  read_host(reader, host);
+  read_fields(reader, host);
   profile.own_host.fill(!reader.has("frameworks"));
   for (const Framework framework : read_framework_list(reader)) {
     profile.own_host[framework] = true;
@@ -145,7 +134,7 @@ void read_hosts(JsonDocument& document, Profile& profile) {
     if (!entry) continue;
     ObjectReader host(*entry);
     HostFit read = profile.host[framework];
-    read_host(host, read);
+    read_fields(host, read);
     const std::vector<std::string> fitted_on = read_texts(host, "fitted_on");
     host.finish();
     if (profile.own_host[framework]) continue;

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "cluster/accelerator.h"
@@ -37,6 +38,33 @@ struct GemmSample {
   double sm_clock_mhz = 0;  // while it was measured; 0: not told
 };
 
+// A number of a fitted form, or some of one kind, as a profile has it: from this row follow reader
+// and writer (cost/profile_forms.h).
+enum class FormUnit { kPlain, kSeconds, kBytes };
+enum class FormWritten { kAlways, kWhereItSays, kNever };  // more than the form says without it
+inline constexpr double kLeastFactor = 1e-6, kMostNumber = 1e6;
+
+template <class Form, class Value>
+struct FormField {
+  const char* key;
+  Value Form::*member;
+  double least = 0, most = kMostNumber;
+  FormUnit unit = FormUnit::kPlain;
+  FormWritten written = FormWritten::kAlways;
+};
+template <class Form, class Value>
+constexpr FormField<Form, Value> form_number(const char* key, Value Form::*member, double least = 0,
+                                             double most = kMostNumber,
+                                             FormUnit unit = FormUnit::kPlain,
+                                             FormWritten written = FormWritten::kAlways) {
+  return {key, member, least, most, unit, written};
+}
+template <class Form>
+constexpr FormField<Form, double> form_seconds(const char* key, double Form::*member,
+                                               FormWritten written = FormWritten::kAlways) {
+  return {key, member, 0, kMostNumber, FormUnit::kSeconds, written};
+}
+
 // Fitted form of the GEMM surface; docs/cost-models.md, "GEMM".
 struct GemmFit {
   double efficiency = 0.75;  // of the dense peak, of a large, well-shaped product
@@ -54,6 +82,25 @@ struct GemmFit {
   // Time factor of products that follow each other without rest, as in a training step: the power
   // limit is met whatever a product's own duration. 0: as the two sustained values say.
   double back_to_back = 0;
+
+  static constexpr auto fields() {
+    using F = GemmFit;
+    return std::tuple{form_number("efficiency", &F::efficiency, kLeastFactor, 10),
+                      form_number("tile_m", &F::tile_m, 2, 4096),
+                      form_number("tile_n", &F::tile_n, 2, 4096),
+                      form_number("tile_half", &F::tile_half),
+                      form_number("k_half", &F::k_half),
+                      form_number("wave_weight", &F::wave_weight, 0, 1),
+                      form_number("memory_fraction", &F::memory_fraction, kLeastFactor, 10),
+                      form_number("misaligned_factor", &F::misaligned_factor, 1, 100),
+                      form_number("sustained_factor", &F::sustained_factor, 1, 100),
+                      form_seconds("sustained", &F::sustained_s),
+                      form_number("accumulate_exposed", &F::accumulate_exposed, 0, 1),
+                      form_seconds("overhead", &F::overhead_s),
+                      form_number("role_factor", &F::role_factor),
+                      form_number("back_to_back", &F::back_to_back, 1, 100, FormUnit::kPlain,
+                                  FormWritten::kWhereItSays)};
+  }
 };
 
 // How measured samples bend the fitted form near them.
@@ -79,6 +126,15 @@ struct GroupedFit {
   double bandwidth = 1;                        // on its share of the memory bandwidth
   std::array<double, 3> role_factor{1, 1, 1};  // time factor by GemmRole
   double group_s = 0;                          // fixed, for each group
+
+  static constexpr auto fields() {
+    using F = GroupedFit;
+    return std::tuple{form_number("rate", &F::rate, kLeastFactor, 10),
+                      form_number("bandwidth", &F::bandwidth, kLeastFactor, 10),
+                      form_number("role_factor", &F::role_factor, 0, kMostNumber, FormUnit::kPlain,
+                                  FormWritten::kWhereItSays),
+                      form_seconds("group", &F::group_s, FormWritten::kWhereItSays)};
+  }
 };
 
 // One measured attention kernel.
@@ -104,6 +160,22 @@ struct AttentionFit {
   // Time factor of kernels in a step against a short run. With it, forward samples are of short
   // runs and backward ones of a step; 0: all alike.
   double back_to_back = 0;
+
+  static constexpr auto fields() {
+    using F = AttentionFit;
+    return std::tuple{form_number("forward_efficiency", &F::forward_efficiency, kLeastFactor, 10),
+                      form_number("backward_efficiency", &F::backward_efficiency, kLeastFactor, 10),
+                      form_number("causal_efficiency", &F::causal_efficiency, kLeastFactor, 10),
+                      form_number("causal_half_length", &F::causal_half_length),
+                      form_number("length_half", &F::length_half),
+                      form_number("backward_length_half", &F::backward_length_half),
+                      form_number("blocks_half", &F::blocks_half),
+                      form_number("backward_blocks_half", &F::backward_blocks_half),
+                      form_number("head_dim_factor", &F::head_dim_factor),
+                      form_seconds("overhead", &F::overhead_s),
+                      form_number("back_to_back", &F::back_to_back, 1, 100, FormUnit::kPlain,
+                                  FormWritten::kWhereItSays)};
+  }
 };
 
 // A generation of attention kernels and where it is used.
@@ -131,6 +203,18 @@ struct MemoryFit {
   KindFactors kind_factor = kEqualKinds;      // of one kernel
   KindFactors backward_factor = kEqualKinds;  // beside it, of backward kernels
   KindFactors step_factor = kEqualKinds;      // of work in steps, instead of both
+
+  static constexpr auto fields() {
+    using F = MemoryFit;
+    return std::tuple{form_number("fraction", &F::fraction, kLeastFactor, 10),
+                      form_number("half", &F::half_bytes, 0, kMostNumber, FormUnit::kBytes),
+                      form_seconds("overhead", &F::overhead_s),
+                      form_number("kind_factor", &F::kind_factor, kLeastFactor, 100),
+                      form_number("backward_factor", &F::backward_factor, kLeastFactor, 100,
+                                  FormUnit::kPlain, FormWritten::kWhereItSays),
+                      form_number("step_factor", &F::step_factor, kLeastFactor, 100,
+                                  FormUnit::kPlain, FormWritten::kWhereItSays)};
+  }
 };
 
 // The host spends this per kernel and per pass, by framework.
@@ -144,6 +228,20 @@ struct HostFit {
   double copy_s = 20e-6;           // per piece of a gathered parameter that it copies by itself
   double operator_s = 0;           // per operator beyond those of a launch (ExpertHost)
   double call_s = 0;               // per call that a module's own code makes (ExpertHost)
+
+  // No measurement here tells the last four: hosts.json alone states them.
+  static constexpr auto fields() {
+    using F = HostFit;
+    return std::tuple{form_seconds("launch", &F::launch_s),
+                      form_seconds("collective", &F::collective_s),
+                      form_seconds("graph_launch", &F::graph_launch_s),
+                      form_number("backward_factor", &F::backward_factor, 0, 100),
+                      form_seconds("step", &F::step_s),
+                      form_seconds("operator", &F::operator_s, FormWritten::kNever),
+                      form_seconds("call", &F::call_s, FormWritten::kNever),
+                      form_seconds("copy", &F::copy_s, FormWritten::kNever),
+                      form_seconds("micro_batch", &F::micro_batch_s, FormWritten::kNever)};
+  }
 };
 
 // A program that calls its kernels itself.

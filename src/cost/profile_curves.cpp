@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
+#include "core/text/escape.h"
+#include "cost/profile_forms.h"
 #include "layout/choices.h"
 #include "operation/signature.h"
 
@@ -17,30 +19,6 @@ constexpr double kLargest = 1e6;
 void read_number(ObjectReader& reader, const char* key, double& out, double low = 0,
                  double high = kLargest) {
   if (const auto value = reader.number(key, low, high)) out = *value;
-}
-
-void read_seconds(ObjectReader& reader, const char* key, double& out) {
-  if (const auto value = reader.seconds(key)) out = value->value();
-}
-
-// Reads exactly as many numbers as `out` holds.
-template <std::size_t N>
-void read_numbers(ObjectReader& reader, const char* key, std::array<double, N>& out) {
-  const auto list = reader.value(key);
-  if (!list) return;
-  const auto items = list->items();
-  if (items.size() != N) {
-    list->fail(ErrorCode::kBadValue, fmt::format("{} numbers where {} are due", items.size(), N));
-    return;
-  }
-  for (std::size_t i = 0; i < N; ++i) {
-    const auto number = items[i].number();
-    if (number && !(*number > 0 && *number < kLargest)) {
-      items[i].fail(ErrorCode::kBadValue, fmt::format("{} is out of range", *number),
-                    "more than 0");
-    }
-    out[i] = number.value_or(1);
-  }
 }
 
 Provenance read_provenance(ObjectReader& reader, const char* key, Provenance otherwise) {
@@ -78,7 +56,7 @@ class SampleTable {
 
   // Cell of the `column`-th required column; reports what is no number of [low, high].
   double number(std::size_t row, std::size_t column, double low, double high) const {
-    const nlohmann::json* cell = at(row, column);
+    const SortedJson* cell = at(row, column);
     if (cell != nullptr && cell->is_number()) {
       const double value = cell->get<double>();
       if (value >= low && value <= high) return value;
@@ -87,7 +65,7 @@ class SampleTable {
     return low;
   }
   std::int64_t count(std::size_t row, std::size_t column) const {
-    const nlohmann::json* cell = at(row, column);
+    const SortedJson* cell = at(row, column);
     if (cell != nullptr && cell->is_number_integer()) {
       const auto value = cell->get<std::int64_t>();
       if (value >= 1 && value <= ObjectReader::kMaxCount) return value;
@@ -96,17 +74,16 @@ class SampleTable {
     return 1;
   }
   std::string text(std::size_t row, std::size_t column) const {
-    const nlohmann::json* cell = at(row, column);
+    const SortedJson* cell = at(row, column);
     if (cell != nullptr && cell->is_string()) return cell->get<std::string>();
     report(row, cell, "text");
     return "";
   }
   std::size_t choice(std::size_t row, std::size_t column,
                      const std::vector<std::string>& names) const {
-    const nlohmann::json* cell = at(row, column);
+    const SortedJson* cell = at(row, column);
     if (cell != nullptr && cell->is_string()) {
-      const auto& text = cell->get_ref<const std::string&>();
-      const auto found = std::find(names.begin(), names.end(), text);
+      const auto found = std::find(names.begin(), names.end(), cell->get_text());
       if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
     }
     report(row, cell, one_of(names));
@@ -114,17 +91,17 @@ class SampleTable {
   }
 
  private:
-  const nlohmann::json* at(std::size_t row, std::size_t column) const {
-    const nlohmann::json& line = rows_->raw()[row];
+  const SortedJson* at(std::size_t row, std::size_t column) const {
+    const SortedJson& line = rows_->raw()[row];
     if (!line.is_array() || line.size() != width_ || columns_[column] >= width_) return nullptr;
     return &line[columns_[column]];
   }
-  void report(std::size_t row, const nlohmann::json* cell, const std::string& accepted) const {
+  void report(std::size_t row, const SortedJson* cell, const std::string& accepted) const {
     if (columns_.empty()) return;
     const JsonValue line = rows_->items()[row];
     line.fail(ErrorCode::kBadValue,
               cell == nullptr ? fmt::format("the row has not {} cells", width_)
-                              : fmt::format("{} is not accepted here", cell->dump()),
+                              : fmt::format("{} is not accepted here", json_text(*cell)),
               accepted);
   }
 
@@ -213,72 +190,10 @@ void read_collective(ObjectReader& reader, Profile& profile) {
   profile.nccl.emplace_back(std::move(measured), samples);
 }
 
-GemmFit read_gemm_form(const JsonValue& value) {
-  ObjectReader reader(value);
-  GemmFit fit;
-  read_number(reader, "efficiency", fit.efficiency, kTiny, 10);
-  read_number(reader, "tile_m", fit.tile_m, 2, 4096);
-  read_number(reader, "tile_n", fit.tile_n, 2, 4096);
-  read_number(reader, "tile_half", fit.tile_half);
-  read_number(reader, "k_half", fit.k_half);
-  read_number(reader, "wave_weight", fit.wave_weight, 0, 1);
-  read_number(reader, "memory_fraction", fit.memory_fraction, kTiny, 10);
-  read_number(reader, "misaligned_factor", fit.misaligned_factor, 1, 100);
-  read_number(reader, "sustained_factor", fit.sustained_factor, 1, 100);
-  read_seconds(reader, "sustained", fit.sustained_s);
-  read_number(reader, "accumulate_exposed", fit.accumulate_exposed, 0, 1);
-  read_number(reader, "back_to_back", fit.back_to_back, 1, 100);
-  read_seconds(reader, "overhead", fit.overhead_s);
-  read_numbers(reader, "role_factor", fit.role_factor);
-  reader.finish();
-  return fit;
-}
-
-AttentionFit read_attention_form(const JsonValue& value) {
-  ObjectReader reader(value);
-  AttentionFit fit;
-  read_number(reader, "forward_efficiency", fit.forward_efficiency, kTiny, 10);
-  read_number(reader, "backward_efficiency", fit.backward_efficiency, kTiny, 10);
-  read_number(reader, "causal_efficiency", fit.causal_efficiency, kTiny, 10);
-  read_number(reader, "causal_half_length", fit.causal_half_length);
-  read_number(reader, "length_half", fit.length_half);
-  read_number(reader, "backward_length_half", fit.backward_length_half);
-  read_number(reader, "blocks_half", fit.blocks_half);
-  read_number(reader, "backward_blocks_half", fit.backward_blocks_half);
-  read_numbers(reader, "head_dim_factor", fit.head_dim_factor);
-  read_number(reader, "back_to_back", fit.back_to_back, 1, 100);
-  read_seconds(reader, "overhead", fit.overhead_s);
-  reader.finish();
-  return fit;
-}
-
-void read_kind_factors(ObjectReader& reader, const char* key, KindFactors& out) {
-  const auto factors = reader.value(key);
-  if (!factors) return;
-  ObjectReader kinds(*factors);
-  for (std::size_t kind = 0; kind < out.size(); ++kind) {
-    read_number(kinds, elementwise_kind_names()[kind].c_str(), out[kind], kTiny, 100);
-  }
-  kinds.finish();
-}
-
-MemoryFit read_memory_form(const JsonValue& value) {
-  ObjectReader reader(value);
-  MemoryFit fit;
-  read_number(reader, "fraction", fit.fraction, kTiny, 10);
-  if (const auto half = reader.bytes("half")) fit.half_bytes = half->value();
-  read_seconds(reader, "overhead", fit.overhead_s);
-  read_kind_factors(reader, "kind_factor", fit.kind_factor);
-  read_kind_factors(reader, "backward_factor", fit.backward_factor);
-  read_kind_factors(reader, "step_factor", fit.step_factor);
-  reader.finish();
-  return fit;
-}
-
 void read_gemm(ObjectReader& reader, const JsonValue& form, Profile& profile) {
   const auto precision = reader.choice("precision", {"bf16", "fp8", "fp32"}).value_or(0);
   GemmCurve curve;
-  curve.fit = read_gemm_form(form);
+  curve.fit = read_form<GemmFit>(form);
   curve.neighbourhood = profile.neighbourhood;
   curve.provenance = read_provenance(reader, "provenance", profile.provenance);
   if (const auto samples = reader.value("samples")) read_gemm_samples(*samples, curve);
@@ -294,20 +209,15 @@ void read_gemm(ObjectReader& reader, const JsonValue& form, Profile& profile) {
   }
 }
 
-void read_grouped(ObjectReader& reader, const JsonValue& value, Profile& profile) {
-  ObjectReader form(value);
-  read_number(form, "rate", profile.grouped.rate, kTiny, 10);
-  read_number(form, "bandwidth", profile.grouped.bandwidth, kTiny, 10);
-  read_numbers(form, "role_factor", profile.grouped.role_factor);
-  read_seconds(form, "group", profile.grouped.group_s);
-  form.finish();
+void read_grouped(ObjectReader& reader, const JsonValue& form, Profile& profile) {
+  profile.grouped = read_form<GroupedFit>(form);
   profile.grouped_provenance = read_provenance(reader, "provenance", profile.provenance);
 }
 
 void read_attention(ObjectReader& reader, const JsonValue& form, Profile& profile) {
   AttentionVariant variant;
   variant.name = reader.required_text("kernel");
-  variant.fit = read_attention_form(form);
+  variant.fit = read_form<AttentionFit>(form);
   variant.provenance = read_provenance(reader, "provenance", profile.provenance);
   if (reader.choice("precision", {"bf16", "fp32"}) == 1) variant.type = DataType::kFp32;
   if (const auto samples = reader.value("samples")) read_attention_samples(*samples, variant);
@@ -383,7 +293,7 @@ void read_curve(const JsonValue& value, Profile& profile) {
     if (*operation == 1) read_attention(reader, *form, profile);
     if (*operation == 5) read_grouped(reader, *form, profile);
     if (*operation == 2) {
-      profile.memory = read_memory_form(*form);
+      profile.memory = read_form<MemoryFit>(*form);
       profile.memory_provenance = read_provenance(reader, "provenance", profile.provenance);
     }
   }

@@ -3,14 +3,12 @@
 
 #include <array>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/parse_json.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::array kEvents{RankEvent::kStarted, RankEvent::kProgress, RankEvent::kHeartbeat,
                              RankEvent::kWarning, RankEvent::kFailed,   RankEvent::kFinished};
@@ -26,18 +24,18 @@ std::optional<typename Array::value_type> named(const Array& values, const std::
   return std::nullopt;
 }
 
-std::string text_of(const json& object, const char* key) {
+std::string text_of(const SortedJson& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-std::optional<std::int64_t> integer_of(const json& object, const char* key) {
+std::optional<std::int64_t> integer_of(const SortedJson& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number_integer()) return std::nullopt;
   return found->get<std::int64_t>();
 }
 
-std::optional<RankReport> report_of(const json& object) {
+std::optional<RankReport> report_of(const SortedJson& object) {
   if (!object.is_object()) return std::nullopt;
   const auto rank = integer_of(object, "rank");
   const auto event = named(kEvents, text_of(object, "event"));

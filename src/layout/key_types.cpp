@@ -2,8 +2,9 @@
 #include "layout/key_types.h"
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "core/json_tree.h"
 
 namespace stepcast {
 
@@ -29,12 +30,12 @@ std::optional<std::int64_t> read_tokens(ObjectReader& object, const char* key, s
   return tokens * factor;
 }
 
-void write_json(std::int64_t value, nlohmann::json& out) { out = value; }
-void write_json(int value, nlohmann::json& out) { out = value; }
-void write_json(bool value, nlohmann::json& out) { out = value; }
-void write_json(double value, nlohmann::json& out) { out = value; }
-void write_json(const char* value, nlohmann::json& out) { out = value; }
-void write_json(const std::string& value, nlohmann::json& out) { out = value; }
-void write_json(const std::vector<std::int64_t>& value, nlohmann::json& out) { out = value; }
+void write_json(std::int64_t value, SortedJson& out) { out = value; }
+void write_json(int value, SortedJson& out) { out = value; }
+void write_json(bool value, SortedJson& out) { out = value; }
+void write_json(double value, SortedJson& out) { out = value; }
+void write_json(const char* value, SortedJson& out) { out = value; }
+void write_json(const std::string& value, SortedJson& out) { out = value; }
+void write_json(const std::vector<std::int64_t>& value, SortedJson& out) { out = value; }
 
 }  // namespace stepcast

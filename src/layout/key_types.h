@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "layout/choices.h"
 #include "layout/keys.h"
 
@@ -43,20 +44,20 @@ template <auto member>
 void copy_field(const Settings& from, Settings& to) {
   field(to, member) = field(from, member);
 }
-void write_json(std::int64_t value, nlohmann::json& out);
-void write_json(int value, nlohmann::json& out);
-void write_json(bool value, nlohmann::json& out);
-void write_json(double value, nlohmann::json& out);
-void write_json(const char* value, nlohmann::json& out);
-void write_json(const std::string& value, nlohmann::json& out);
-void write_json(const std::vector<std::int64_t>& value, nlohmann::json& out);
+void write_json(std::int64_t value, SortedJson& out);
+void write_json(int value, SortedJson& out);
+void write_json(bool value, SortedJson& out);
+void write_json(double value, SortedJson& out);
+void write_json(const char* value, SortedJson& out);
+void write_json(const std::string& value, SortedJson& out);
+void write_json(const std::vector<std::int64_t>& value, SortedJson& out);
 
 template <auto member>
-void write_field(const Settings& settings, nlohmann::json& out) {
+void write_field(const Settings& settings, SortedJson& out) {
   write_json(field(settings, member), out);
 }
 template <auto member>
-void write_name(const Settings& settings, nlohmann::json& out) {
+void write_name(const Settings& settings, SortedJson& out) {
   write_json(name_of(field(settings, member)), out);
 }
 

@@ -2,10 +2,10 @@
 #include "layout/keys.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "core/assert.h"
+#include "core/json_tree.h"
 #include "layout/framework.h"
 
 namespace stepcast {
@@ -103,12 +103,12 @@ void read_keys(const JsonValue& value, std::span<const Key> keys, Stated& out) {
   object.finish();
 }
 
-nlohmann::json write_keys(const Scenario& scenario, std::span<const Key> keys) {
-  nlohmann::json out = nlohmann::json::object();
+SortedJson write_keys(const Scenario& scenario, std::span<const Key> keys) {
+  SortedJson out = SortedJson::object();
   for (const Key& key : keys) {
     if (key.shown != nullptr && !key.shown(scenario)) continue;
     const std::string_view inner = inner_object(key);
-    nlohmann::json& object = inner.empty() ? out : out[std::string(inner)];
+    SortedJson& object = inner.empty() ? out : out[std::string(inner)];
     key.type->write(scenario, object[name_in_object(key)]);
   }
   return out;

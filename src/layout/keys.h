@@ -8,13 +8,13 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "layout/scenario.h"
 
 namespace stepcast {
@@ -32,7 +32,7 @@ struct Stated : Settings {
 struct KeyType {
   // Takes the value under `key` into the settings. False where there is none, or a wrong one.
   bool (*read)(ObjectReader& object, const char* key, Settings& out);
-  void (*write)(const Settings& settings, nlohmann::json& out);
+  void (*write)(const Settings& settings, SortedJson& out);
   void (*copy)(const Settings& from, Settings& to);
   std::string (*accepts)();  // "1 or more", "true or false", in words
 };
@@ -102,7 +102,7 @@ const std::vector<const Key*>& keys();  // both, training first
 void read_keys(const JsonValue& object, std::span<const Key> keys, Stated& out);
 
 // The object with every key that is shown.
-nlohmann::json write_keys(const Scenario& scenario, std::span<const Key> keys);
+SortedJson write_keys(const Scenario& scenario, std::span<const Key> keys);
 
 // The settings with every default filled in. Values that contradict each other stay as they are:
 // check_legality() names them.

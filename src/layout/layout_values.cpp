@@ -3,8 +3,8 @@
 #include "layout/layout_values.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/text_file.h"
 #include "layout/axis_group.h"
 #include "layout/choices.h"
@@ -64,7 +64,7 @@ bool read_recompute(ObjectReader& layout, const char* key, Settings& out) {
   return true;
 }
 
-void write_recompute(const Settings& settings, nlohmann::json& out) {
+void write_recompute(const Settings& settings, SortedJson& out) {
   const Recompute& r = settings.layout.recompute;
   out = {{"mode", name_of(r.mode)}};
   if (r.mode == RecomputeMode::kNone) return;
@@ -97,7 +97,7 @@ bool read_schedule(ObjectReader& object, const char* key, Settings& out) {
   return true;
 }
 
-void write_schedule(const Settings& settings, nlohmann::json& out) {
+void write_schedule(const Settings& settings, SortedJson& out) {
   const Layout& layout = settings.layout;
   const Schedule& schedule = rules_of(layout.schedule);
   out = schedule.from_file ? std::string(kFile) + layout.schedule_file : schedule.name;
@@ -118,7 +118,7 @@ bool read_shard_group(ObjectReader& object, const char* key, Settings& out) {
   return ranks.has_value();
 }
 
-void write_shard_group(const Settings& settings, nlohmann::json& out) {
+void write_shard_group(const Settings& settings, SortedJson& out) {
   if (settings.layout.shard_group > 0) {
     out = settings.layout.shard_group;
   } else {

@@ -3,19 +3,17 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "core/limits.h"
 #include "core/parse_json.h"
 #include "core/text/characters.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
 
 Error bad_path(std::string_view path, std::string message) {
   return {ErrorCode::kBadValue, std::move(message), "", std::string(path),
@@ -42,7 +40,7 @@ std::optional<std::vector<std::string>> split(std::string_view path) {
 
 }  // namespace
 
-Errors apply_override(json& document, std::string_view path, std::string_view value) {
+Errors apply_override(SortedJson& document, std::string_view path, std::string_view value) {
   const auto keys = split(path);
   if (!keys) {
     return {bad_path(path, fmt::format("'{}' is not a key path", shortened(path, kLongestQuote)))};
@@ -52,7 +50,7 @@ Errors apply_override(json& document, std::string_view path, std::string_view va
   }
   auto parsed = parse_json(value, "");
   const bool blank = value.starts_with(' ') || value.ends_with(' ');
-  if (parsed && parsed->is_number() && blank) parsed = json(std::string(value));
+  if (parsed && parsed->is_number() && blank) parsed = SortedJson(std::string(value));
   if (!parsed) {
     if (!is_utf8(value)) return {{not_utf8(path, value)}};
     if (value.starts_with('{') || value.starts_with('[')) {
@@ -61,11 +59,11 @@ Errors apply_override(json& document, std::string_view path, std::string_view va
            fmt::format("{}: {}", parsed.error().front().message, shortened(value, kLongestQuote)),
            "", std::string(path), "quote it for the shell"}};
     }
-    parsed = json(std::string(value));
+    parsed = SortedJson(std::string(value));
   }
-  json* node = &document;
+  SortedJson* node = &document;
   for (std::size_t i = 0; i < keys->size(); ++i) {
-    if (node->is_null()) *node = json::object();
+    if (node->is_null()) *node = SortedJson::object();
     if (!node->is_object()) {
       return {bad_path(
           path, fmt::format("'{}' is not an object",

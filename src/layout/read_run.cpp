@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
 #include "layout/scenario_input.h"
 
 namespace stepcast {
@@ -147,12 +146,12 @@ RunSettings read_run(const JsonValue& value) {
   return out;
 }
 
-nlohmann::json to_json(const RunSettings& run) {
-  nlohmann::json out = nlohmann::json::object();
+SortedJson to_json(const RunSettings& run) {
+  SortedJson out = SortedJson::object();
   const auto put = [&](const char* key, const std::optional<double>& value) {
     if (value) out[key] = *value;
   };
-  const auto put_time = [](nlohmann::json& object, const char* key,
+  const auto put_time = [](SortedJson& object, const char* key,
                            const std::optional<Seconds>& value) {
     if (value) object[key] = seconds_text(*value);
   };
@@ -163,7 +162,7 @@ nlohmann::json to_json(const RunSettings& run) {
   put("budget", run.budget);
   put("failures_per_node_day", run.failures_per_node_day);
   out["failures_per_day"] = run.failures_per_day;
-  nlohmann::json checkpoint = nlohmann::json::object();
+  SortedJson checkpoint = SortedJson::object();
   if (run.checkpoint.bytes) {
     checkpoint["bytes"] = fmt::format("{} B", run.checkpoint.bytes->value());
   }

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way back: writes a scenario as the file that would give it, with every default.
-#include <nlohmann/json.hpp>
 
 #include "cluster/write_cluster.h"
+#include "core/json_tree.h"
 #include "layout/keys.h"
 #include "model/import_native.h"
 
 namespace stepcast {
 
-using nlohmann::json;
-
-json to_json(const Scenario& scenario) {
-  json out = {{"stepcast", 1},
-              {"model", to_native_json(scenario.model)},
-              {"cluster", to_json(scenario.cluster)},
-              {"training", write_keys(scenario, training_keys())},
-              {"layout", write_keys(scenario, layout_keys())}};
+SortedJson to_json(const Scenario& scenario) {
+  SortedJson out = {{"stepcast", 1},
+                    {"model", to_native_json(scenario.model)},
+                    {"cluster", to_json(scenario.cluster)},
+                    {"training", write_keys(scenario, training_keys())},
+                    {"layout", write_keys(scenario, layout_keys())}};
   if (!scenario.profile.empty()) out["profile"] = scenario.profile;
   if (scenario.run) out["run"] = to_json(*scenario.run);
   return out;

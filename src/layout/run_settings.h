@@ -4,9 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
+#include "core/json_tree.h"
 #include "core/quantity.h"
 
 namespace stepcast {
@@ -58,6 +58,6 @@ struct RunSettings {
   std::optional<double> pue;  // energy of the building per energy of the machines
 };
 
-nlohmann::json to_json(const RunSettings& run);  // the keys that are given
+SortedJson to_json(const RunSettings& run);  // the keys that are given
 
 }  // namespace stepcast

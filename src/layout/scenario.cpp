@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
 #include "layout/legality.h"
 #include "layout/scenario_input.h"
 #include "model/import_model.h"

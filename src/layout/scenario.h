@@ -13,6 +13,7 @@
 #include "cluster/cluster.h"
 #include "core/data_type.h"
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "core/result.h"
 #include "layout/recomputed_modules.h"
 #include "layout/run_settings.h"
@@ -263,6 +264,6 @@ Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folder
 Result<Scenario> read_legal_scenario(JsonDocument& document, const DataFolders& folders);
 
 // The resolved scenario as JSON text (format 1), every default filled in.
-nlohmann::json to_json(const Scenario& scenario);
+SortedJson to_json(const Scenario& scenario);
 
 }  // namespace stepcast

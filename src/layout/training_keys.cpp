@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "core/data_name.h"
+#include "core/json_tree.h"
 #include "layout/choices.h"
 #include "layout/fp8_recipe.h"
 #include "layout/framework.h"
@@ -64,7 +64,7 @@ constexpr const char* kOnlyOptimizer = "adamw";
 constexpr KeyType kOptimizer = {[](ObjectReader& object, const char* key, Settings&) {
                                   return object.choice(key, {kOnlyOptimizer}).has_value();
                                 },
-                                [](const Settings&, nlohmann::json& out) { out = kOnlyOptimizer; },
+                                [](const Settings&, SortedJson& out) { out = kOnlyOptimizer; },
                                 [](const Settings&, Settings&) {},
                                 [] { return std::string(kOnlyOptimizer); }};
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/training_values.h"
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
 #include "layout/choices.h"
 #include "layout/key_types.h"
 
@@ -47,7 +46,7 @@ bool read_release(ObjectReader& object, const char* key, Settings& out) {
   return true;
 }
 
-void write_release(const Settings& settings, nlohmann::json& out) {
+void write_release(const Settings& settings, SortedJson& out) {
   out = to_string(settings.training.release);
 }
 
@@ -73,7 +72,7 @@ bool read_cuda_graphs(ObjectReader& object, const char* key, Settings& out) {
   return truth.has_value();
 }
 
-void write_cuda_graphs(const Settings& settings, nlohmann::json& out) {
+void write_cuda_graphs(const Settings& settings, SortedJson& out) {
   const CudaGraphs graphs = settings.training.cuda_graphs;
   if (static_cast<std::size_t>(graphs) < kTruths) {
     out = graphs == CudaGraphs::kOn;
@@ -100,7 +99,7 @@ bool read_lora_targets(ObjectReader& object, const char* key, Settings& out) {
   return true;
 }
 
-void write_lora_targets(const Settings& settings, nlohmann::json& out) {
+void write_lora_targets(const Settings& settings, SortedJson& out) {
   const std::vector<AdapterTarget>& stated = settings.training.lora_targets.named;
   out = stated.empty() ? adapter_target_names() : names_of(stated);
 }

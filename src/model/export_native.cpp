@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way back from a model to the native object.
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "model/import_native.h"
 
 namespace stepcast {
 
 namespace {
-
-using nlohmann::json;
 
 const char* name_of(Position position) {
   switch (position) {
@@ -40,7 +38,7 @@ const char* name_of(MoeDispatcher dispatcher) {
   return "";
 }
 
-void add_traits(const Model& m, json& out) {
+void add_traits(const Model& m, SortedJson& out) {
   const auto add = [&](const char* key, auto value, auto usual) {
     if (value != usual) out[key] = value;
   };
@@ -67,7 +65,7 @@ void add_traits(const Model& m, json& out) {
   add("rope_factor", m.rope_factor, 0.0);
 }
 
-void add_window(const Model& m, json& out) {
+void add_window(const Model& m, SortedJson& out) {
   if (m.attention_window == 0) return;
   out["attention_window"] = m.attention_window;
   if (m.attention_chunked) out["attention_chunked"] = true;
@@ -75,23 +73,23 @@ void add_window(const Model& m, json& out) {
     out["attention_window_every"] = m.attention_window_every;
     return;
   }
-  json layers = json::array();
+  SortedJson layers = SortedJson::array();
   for (std::int64_t layer = 0; layer < m.layers; ++layer) {
     if (m.is_windowed(layer)) layers.push_back(layer);
   }
   out["window_layers"] = layers;
 }
 
-json to_json(const Moe& moe) {
-  json out = {{"experts", moe.experts},
-              {"top_k", moe.top_k},
-              {"ffn", moe.ffn},
-              {"shared_experts", moe.shared_experts},
-              {"shared_ffn", moe.shared_ffn},
-              {"dense_layers", moe.dense_layers},
-              {"layer_every", moe.layer_every},
-              {"imbalance", moe.imbalance},
-              {"dispatcher", name_of(moe.dispatcher)}};
+SortedJson to_json(const Moe& moe) {
+  SortedJson out = {{"experts", moe.experts},
+                    {"top_k", moe.top_k},
+                    {"ffn", moe.ffn},
+                    {"shared_experts", moe.shared_experts},
+                    {"shared_ffn", moe.shared_ffn},
+                    {"dense_layers", moe.dense_layers},
+                    {"layer_every", moe.layer_every},
+                    {"imbalance", moe.imbalance},
+                    {"dispatcher", name_of(moe.dispatcher)}};
   if (moe.router_bias) out["router_bias"] = true;
   if (moe.shared_gate) out["shared_gate"] = true;
   if (moe.capacity_factor > 0) out["capacity_factor"] = moe.capacity_factor;
@@ -99,7 +97,7 @@ json to_json(const Moe& moe) {
   return out;
 }
 
-json to_json(const Mla& mla) {
+SortedJson to_json(const Mla& mla) {
   return {{"q_lora_rank", mla.q_lora_rank},
           {"kv_lora_rank", mla.kv_lora_rank},
           {"qk_nope_head_dim", mla.qk_nope_head_dim},
@@ -109,21 +107,21 @@ json to_json(const Mla& mla) {
 
 }  // namespace
 
-json to_native_json(const Model& m) {
-  json out = {{"name", m.name},
-              {"layers", m.layers},
-              {"hidden", m.hidden},
-              {"heads", m.heads},
-              {"kv_heads", m.kv_heads},
-              {"head_dim", m.head_dim},
-              {"ffn", m.ffn},
-              {"vocab", m.vocab},
-              {"max_positions", m.max_positions},
-              {"mlp", m.mlp == Mlp::kGelu ? "gelu" : "swiglu"},
-              {"norm", m.norm == Norm::kLayerNorm ? "layernorm" : "rmsnorm"},
-              {"position", name_of(m.position)},
-              {"tied_embeddings", m.tied_embeddings},
-              {"biases", m.mlp_bias}};
+SortedJson to_native_json(const Model& m) {
+  SortedJson out = {{"name", m.name},
+                    {"layers", m.layers},
+                    {"hidden", m.hidden},
+                    {"heads", m.heads},
+                    {"kv_heads", m.kv_heads},
+                    {"head_dim", m.head_dim},
+                    {"ffn", m.ffn},
+                    {"vocab", m.vocab},
+                    {"max_positions", m.max_positions},
+                    {"mlp", m.mlp == Mlp::kGelu ? "gelu" : "swiglu"},
+                    {"norm", m.norm == Norm::kLayerNorm ? "layernorm" : "rmsnorm"},
+                    {"position", name_of(m.position)},
+                    {"tied_embeddings", m.tied_embeddings},
+                    {"biases", m.mlp_bias}};
   if (m.dropout >= 0) out["dropout"] = m.dropout;
   add_traits(m, out);
   add_window(m, out);

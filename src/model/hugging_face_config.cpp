@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "core/json_tree.h"
 
 namespace stepcast {
 
@@ -25,7 +26,7 @@ std::int64_t HuggingFaceConfig::required_count(const Keys& keys_to_try, std::int
 }
 
 bool HuggingFaceConfig::states_null(std::string_view key) const {
-  const nlohmann::json& object = reader_.self().raw();
+  const SortedJson& object = reader_.self().raw();
   const auto found = object.find(key);
   return found != object.end() && found->is_null();
 }

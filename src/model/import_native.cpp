@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/json_tree.h"
 #include "model/model_check.h"
 
 namespace stepcast {

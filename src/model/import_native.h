@@ -2,9 +2,8 @@
 // The native model object, both ways: docs/formats/model.md lists its keys.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "model/model.h"
 
 namespace stepcast {
@@ -12,6 +11,6 @@ namespace stepcast {
 Model read_native_model(const JsonValue& value);
 
 // The object that reads back as this model; a trait that is as the form has it is left out.
-nlohmann::json to_native_json(const Model& model);
+SortedJson to_native_json(const Model& model);
 
 }  // namespace stepcast

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <utility>
 
 #include "cluster/data_folder.h"
+#include "core/json_tree.h"
 #include "core/remembered_files.h"
 #include "core/text/escape.h"
 
@@ -252,10 +252,9 @@ std::string MeasuredErrors::text() const {
       "--errors FILE: of ln(measured / predicted)\",\n \"runs\": [";
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const Group& group = groups_[i];
-    nlohmann::ordered_json row{
-        {"source", sources_[group.source]}, {"run", group.names}, {"time", group.times}};
+    Json row{{"source", sources_[group.source]}, {"run", group.names}, {"time", group.times}};
     if (!group.memory.empty()) row["memory"] = group.memory;
-    row["mechanisms"] = nlohmann::ordered_json::array();
+    row["mechanisms"] = Json::array();
     for (const std::size_t at : group.mechanisms) row["mechanisms"].push_back(mechanisms_[at]);
     out += (i == 0 ? "\n  " : ",\n  ") + json_text(row);
   }

@@ -2,15 +2,15 @@
 #include "program/reference_scenario.h"
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/keys.h"
 
 namespace stepcast {
 
 std::string reference_scenario(const std::string& scenario) {
-  auto out = nlohmann::json::parse(scenario);
+  auto out = SortedJson::parse(scenario);
   out["cluster"] = {{"base", "local"}, {"gpus", 1}};
   out["layout"] = {{"micro_batch", 1}};
   // Keys that only a framework decides fall back to the rules of `native`.

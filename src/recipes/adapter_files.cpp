@@ -8,16 +8,14 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/framework.h"
 #include "recipes/launch_script.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr std::int64_t kAlphaPerRank = 2;  // what PEFT's and torchtune's own examples take
 
@@ -95,7 +93,7 @@ std::int64_t accumulation(const Scenario& s) {
 }
 
 // YAML of plain objects: every text goes through the emitter, which quotes what must be.
-void emit(YAML::Emitter& out, const ordered_json& value) {
+void emit(YAML::Emitter& out, const Json& value) {
   if (value.is_object()) {
     out << YAML::BeginMap;
     for (const auto& [key, inner] : value.items()) {
@@ -122,18 +120,18 @@ void emit(YAML::Emitter& out, const ordered_json& value) {
   }
 }
 
-std::string yaml_of(const ordered_json& value) {
+std::string yaml_of(const Json& value) {
   YAML::Emitter out;
   emit(out, value);
   return std::string(out.c_str()) + "\n";
 }
 
-ordered_json accelerate_config(const Scenario& s, const World& world) {
-  ordered_json out{{"compute_environment", "LOCAL_MACHINE"},
-                   {"num_machines", world.nodes},
-                   {"num_processes", world.nodes * world.gpus_per_node},
-                   {"machine_rank", 0},
-                   {"main_training_function", "main"}};
+Json accelerate_config(const Scenario& s, const World& world) {
+  Json out{{"compute_environment", "LOCAL_MACHINE"},
+           {"num_machines", world.nodes},
+           {"num_processes", world.nodes * world.gpus_per_node},
+           {"machine_rank", 0},
+           {"main_training_function", "main"}};
   out["mixed_precision"] =
       s.training.precision == DataType::kFp32 ? "no" : name_of(s.training.precision);
   if (s.layout.dp == 1) {
@@ -149,28 +147,28 @@ ordered_json accelerate_config(const Scenario& s, const World& world) {
   return out;
 }
 
-ordered_json sft_config(const Scenario& s, const std::vector<std::string>& modules) {
-  ordered_json out{{"model_name_or_path", s.model.name},
-                   {"dataset_name", "trl-lib/Capybara"},
-                   {"output_dir", "out"},
-                   {"per_device_train_batch_size", s.layout.micro_batch},
-                   {"gradient_accumulation_steps", accumulation(s)},
-                   {"max_length", s.training.sequence_length},
-                   {"packing", true},  // sequences of max_length, none padded, as forecast
-                   {"packing_strategy", "wrapped"},
-                   {"loss_type", "nll"},  // of all logits at once
-                   {"bf16", s.training.precision == DataType::kBf16},
-                   {"fp16", s.training.precision == DataType::kFp16},
-                   {"gradient_checkpointing", recomputes(s)},
-                   {"activation_offloading", s.layout.offload.activations > 0},
-                   {"torch_compile", s.training.compile},
-                   {"optim", "adamw_torch"},
-                   {"max_grad_norm", s.training.grad_clip == GradClip::kNone ? 0.0 : 1.0},
-                   {"use_peft", true},
-                   {"lora_r", s.training.lora_rank},
-                   {"lora_alpha", kAlphaPerRank * s.training.lora_rank},
-                   {"lora_target_modules", modules},
-                   {"load_in_4bit", is_qlora(s)}};
+Json sft_config(const Scenario& s, const std::vector<std::string>& modules) {
+  Json out{{"model_name_or_path", s.model.name},
+           {"dataset_name", "trl-lib/Capybara"},
+           {"output_dir", "out"},
+           {"per_device_train_batch_size", s.layout.micro_batch},
+           {"gradient_accumulation_steps", accumulation(s)},
+           {"max_length", s.training.sequence_length},
+           {"packing", true},  // sequences of max_length, none padded, as forecast
+           {"packing_strategy", "wrapped"},
+           {"loss_type", "nll"},  // of all logits at once
+           {"bf16", s.training.precision == DataType::kBf16},
+           {"fp16", s.training.precision == DataType::kFp16},
+           {"gradient_checkpointing", recomputes(s)},
+           {"activation_offloading", s.layout.offload.activations > 0},
+           {"torch_compile", s.training.compile},
+           {"optim", "adamw_torch"},
+           {"max_grad_norm", s.training.grad_clip == GradClip::kNone ? 0.0 : 1.0},
+           {"use_peft", true},
+           {"lora_r", s.training.lora_rank},
+           {"lora_alpha", kAlphaPerRank * s.training.lora_rank},
+           {"lora_target_modules", modules},
+           {"load_in_4bit", is_qlora(s)}};
   out["attn_implementation"] =
       s.training.attention == AttentionKernel::kFlash ? "flash_attention_2" : "eager";
   return out;
@@ -224,14 +222,14 @@ Result<std::vector<LaunchFile>> peft_files(const Scenario& s) {
   if (s.training.lora_targets.has(AdapterTarget::kMlp)) {
     modules.insert(modules.end(), {"gate_proj", "up_proj", "down_proj"});
   }
-  const ordered_json adapter{{"peft_type", "LORA"},
-                             {"task_type", "CAUSAL_LM"},
-                             {"base_model_name_or_path", s.model.name},
-                             {"r", s.training.lora_rank},
-                             {"lora_alpha", kAlphaPerRank * s.training.lora_rank},
-                             {"lora_dropout", 0.0},
-                             {"bias", "none"},
-                             {"target_modules", modules}};
+  const Json adapter{{"peft_type", "LORA"},
+                     {"task_type", "CAUSAL_LM"},
+                     {"base_model_name_or_path", s.model.name},
+                     {"r", s.training.lora_rank},
+                     {"lora_alpha", kAlphaPerRank * s.training.lora_rank},
+                     {"lora_dropout", 0.0},
+                     {"bias", "none"},
+                     {"target_modules", modules}};
   const std::string how =
       "# accelerate launch --config_file accelerate.yaml -m trl.scripts.sft --config sft.yaml\n"
       "# model_name_or_path and dataset_name are yours to say.\n";
@@ -245,7 +243,7 @@ Result<std::vector<LaunchFile>> torchtune_files(const Scenario& s) {
   if (Errors errors = torchtune_refusals(s, model); !errors.empty())
     return failure(std::move(errors));
   const bool one = s.layout.dp == 1;
-  ordered_json out;
+  Json out;
   out["output_dir"] = "out";
   out["tokenizer"] = {{"_component_", fmt::format("torchtune.models.{}", model->tokenizer)},
                       {"path", "checkpoint/tokenizer.model"},
@@ -260,7 +258,7 @@ Result<std::vector<LaunchFile>> torchtune_files(const Scenario& s) {
                   {"lora_dropout", 0.0}};
   out["checkpointer"] = {{"_component_", "torchtune.training.FullModelHFCheckpointer"},
                          {"checkpoint_dir", "checkpoint"},
-                         {"checkpoint_files", ordered_json::array()},
+                         {"checkpoint_files", Json::array()},
                          {"output_dir", "out"},
                          {"model_type", model->type}};
   out["dataset"] = {{"_component_", "torchtune.datasets.alpaca_cleaned_dataset"}, {"packed", true}};
@@ -273,7 +271,7 @@ Result<std::vector<LaunchFile>> torchtune_files(const Scenario& s) {
   out["optimizer"] = {{"_component_", "torch.optim.AdamW"}, {"fused", true}, {"lr", 3e-4}};
   out["loss"] = {{"_component_", "torchtune.modules.loss.LinearCrossEntropyLoss"}};
   out["clip_grad_norm"] =
-      s.training.grad_clip == GradClip::kNone ? ordered_json() : ordered_json(1.0);
+      s.training.grad_clip == GradClip::kNone ? Json() : Json(1.0);
   out["device"] = "cuda";
   out["dtype"] = s.training.precision == DataType::kFp32 ? "fp32" : "bf16";
   out["enable_activation_checkpointing"] = recomputes(s);

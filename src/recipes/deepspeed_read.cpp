@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/nearest.h"
 #include "recipes/deepspeed.h"
@@ -10,8 +9,6 @@
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
 
 std::optional<std::int64_t> replicas_of(const ImportedScenario& out) {
   const std::int64_t model_parallel = out.degree("layout.tp") * out.degree("layout.pp");
@@ -233,7 +230,7 @@ void read_model_parallel(JsonKeys& root) {
       {"dtype", "replace_with_kernel_inject", "keep_module_on_host", "tp_grain_size"});
   tensor.may_change_cost();
   JsonKeys pipeline = root.section("pipeline");
-  if (const json* stages = pipeline.raw("stages"); stages && stages->is_number()) {
+  if (const SortedJson* stages = pipeline.raw("stages"); stages && stages->is_number()) {
     if (const auto count = pipeline.integer("stages", 1)) {
       out.set_integer("layout.pp", *count, "pipeline.stages");
     }
@@ -275,7 +272,7 @@ void read_checkpointing(JsonKeys& root) {
 }
 
 void read_remarks(JsonKeys& root) {
-  const json* remarks = root.raw("stepcast");
+  const SortedJson* remarks = root.raw("stepcast");
   if (!remarks || !remarks->is_object()) return;
   for (const auto& [path, value] : remarks->items()) {
     root.imported().set_json(path, json_text(value), "");
@@ -288,7 +285,7 @@ ImportedScenario read_deepspeed(const ImportInput& input) {
   ImportedScenario out;
   out.file = input.file;
   out.gpus = input.gpus;
-  const json document = parse_json_object(input.text, true, out);
+  const SortedJson document = parse_json_object(input.text, true, out);
   if (!document.is_object()) return out;
   JsonKeys root(document, "", out);
   out.set_word("training.framework", "deepspeed", "");

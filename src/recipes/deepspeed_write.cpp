@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "recipes/deepspeed.h"
 #include "recipes/launch_format.h"
@@ -10,12 +9,10 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::ordered_json;
-
-void add_offload(const Scenario& s, ordered_json& zero) {
+void add_offload(const Scenario& s, Json& zero) {
   const Offload& offload = s.layout.offload;
   if (offload.optimizer > 0) {
-    ordered_json to = {{"device", "cpu"}, {"pin_memory", true}};
+    Json to = {{"device", "cpu"}, {"pin_memory", true}};
     if (offload.optimizer < 1) to["ratio"] = offload.optimizer;
     zero["offload_optimizer"] = to;
   }
@@ -24,9 +21,9 @@ void add_offload(const Scenario& s, ordered_json& zero) {
   }
 }
 
-ordered_json zero_object(const Scenario& s) {
+Json zero_object(const Scenario& s) {
   const Layout& l = s.layout;
-  ordered_json zero = {{"stage", l.zero}};
+  Json zero = {{"stage", l.zero}};
   if (l.zero == 0) return zero;
   zero["overlap_comm"] = l.overlap.grad_reduce;
   zero["contiguous_gradients"] = true;
@@ -40,9 +37,9 @@ ordered_json zero_object(const Scenario& s) {
   return zero;
 }
 
-ordered_json remark_object(const std::vector<Setting>& remarks) {
-  ordered_json out = ordered_json::object();
-  for (const Setting& remark : remarks) out[remark.path] = ordered_json::parse(remark.value);
+Json remark_object(const std::vector<Setting>& remarks) {
+  Json out = Json::object();
+  for (const Setting& remark : remarks) out[remark.path] = Json::parse(remark.value);
   return out;
 }
 
@@ -51,16 +48,16 @@ ordered_json remark_object(const std::vector<Setting>& remarks) {
 std::string write_deepspeed(const Scenario& s, const std::vector<Setting>& remarks) {
   const Training& t = s.training;
   const Layout& l = s.layout;
-  ordered_json out = {{"train_batch_size", t.global_batch},
-                      {"train_micro_batch_size_per_gpu", l.micro_batch},
-                      {"gradient_accumulation_steps", s.micro_batches()},
-                      {"gradient_clipping", t.grad_clip == GradClip::kNone ? 0.0 : 1.0},
-                      {"bf16", {{"enabled", t.precision == DataType::kBf16}}},
-                      {"fp16", {{"enabled", t.precision == DataType::kFp16}}},
-                      {"communication_data_type", name_of(t.reduce_precision)},
-                      {"data_types", {{"grad_accum_dtype", name_of(t.grad_precision)}}},
-                      {"optimizer", {{"type", "AdamW"}, {"params", {{"lr", 1e-4}}}}},
-                      {"zero_optimization", zero_object(s)}};
+  Json out = {{"train_batch_size", t.global_batch},
+              {"train_micro_batch_size_per_gpu", l.micro_batch},
+              {"gradient_accumulation_steps", s.micro_batches()},
+              {"gradient_clipping", t.grad_clip == GradClip::kNone ? 0.0 : 1.0},
+              {"bf16", {{"enabled", t.precision == DataType::kBf16}}},
+              {"fp16", {{"enabled", t.precision == DataType::kFp16}}},
+              {"communication_data_type", name_of(t.reduce_precision)},
+              {"data_types", {{"grad_accum_dtype", name_of(t.grad_precision)}}},
+              {"optimizer", {{"type", "AdamW"}, {"params", {{"lr", 1e-4}}}}},
+              {"zero_optimization", zero_object(s)}};
   if (l.tp > 1) out["tensor_parallel"] = {{"autotp_size", l.tp}};
   if (l.pp > 1) {
     const bool full = l.recompute.mode == RecomputeMode::kFull && l.recompute.every == 1 &&

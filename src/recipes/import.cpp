@@ -2,9 +2,9 @@
 #include "recipes/import.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
 #include "layout/override.h"
@@ -15,15 +15,13 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
-
 constexpr const char* kHuggingFace = "huggingface";
 
 ImportedScenario read_hugging_face(const ImportInput& input) {
   ImportedScenario out;
   out.file = input.file;
   out.gpus = input.gpus;
-  const json document = parse_json_object(input.text, false, out);
+  const SortedJson document = parse_json_object(input.text, false, out);
   if (document.is_object()) {
     out.set_json("model", json_text(document), "");
   }
@@ -84,8 +82,8 @@ std::string text_to_import(const std::string& text) {
   return settings != files.end() ? settings->text : files.front().text;
 }
 
-json scenario_document(const ImportedScenario& imported, Errors* errors) {
-  json out = {{"stepcast", 1}};
+SortedJson scenario_document(const ImportedScenario& imported, Errors* errors) {
+  SortedJson out = {{"stepcast", 1}};
   for (const Setting& setting : imported.settings) {
     // A model that is only named cannot hold a key inside it.
     const std::string part = setting.path.substr(0, setting.path.find('.'));

@@ -3,10 +3,10 @@
 // a Hugging Face config, or a manifest that holds one of them.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "layout/scenario.h"
 #include "recipes/imported_scenario.h"
 
@@ -28,6 +28,6 @@ std::string text_to_import(const std::string& text);
 
 // The scenario document that the settings make, in their order. `errors` gets the settings that
 // make none.
-nlohmann::json scenario_document(const ImportedScenario& imported, Errors* errors = nullptr);
+SortedJson scenario_document(const ImportedScenario& imported, Errors* errors = nullptr);
 
 }  // namespace stepcast

@@ -4,15 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::string_view kMark = "# stepcast: ";
 constexpr std::int64_t kMaxDegree = 1 << 20;
@@ -32,7 +30,7 @@ void ImportedScenario::set_flag(std::string path, bool value, std::string origin
 }
 
 void ImportedScenario::set_number(std::string path, double value, std::string origin) {
-  set_json(std::move(path), json_text(json(value)), std::move(origin));
+  set_json(std::move(path), json_text(SortedJson(value)), std::move(origin));
 }
 
 void ImportedScenario::set_word(std::string path, std::string_view value, std::string origin) {

@@ -5,28 +5,26 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/gathered_errors.h"
 #include "core/json_syntax.h"
+#include "core/json_tree.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
-
 constexpr double kMaxCount = 1099511627776.0;  // 2^40
 
-const json& empty_object() {
-  static const json empty = json::object();
+const SortedJson& empty_object() {
+  static const SortedJson empty = SortedJson::object();
   return empty;
 }
 
 }  // namespace
 
-json parse_json_object(const std::string& text, bool comments, ImportedScenario& imported) {
+SortedJson parse_json_object(const std::string& text, bool comments, ImportedScenario& imported) {
   auto document = parse_json(text, imported.file, {.comments = comments});
   if (!document) {
     append(imported.errors, document.error());
@@ -37,7 +35,7 @@ json parse_json_object(const std::string& text, bool comments, ImportedScenario&
   return {};
 }
 
-JsonKeys::JsonKeys(const json& object, std::string path, ImportedScenario& imported)
+JsonKeys::JsonKeys(const SortedJson& object, std::string path, ImportedScenario& imported)
     : object_(object.is_object() ? &object : &empty_object()),
       path_(std::move(path)),
       imported_(&imported) {}
@@ -46,7 +44,7 @@ std::string JsonKeys::path_of(std::string_view key) const {
   return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
 }
 
-const json* JsonKeys::value(const char* key) {
+const SortedJson* JsonKeys::value(const char* key) {
   asked_.insert(key);
   const auto found = object_->find(key);
   if (found == object_->end() || found->is_null()) return nullptr;
@@ -57,18 +55,18 @@ const json* JsonKeys::value(const char* key) {
   return &*found;
 }
 
-void JsonKeys::wrong(const char* key, const json& value, const char* accepted) {
+void JsonKeys::wrong(const char* key, const SortedJson& value, const char* accepted) {
   imported_->fail(ErrorCode::kWrongType, path_of(key),
                   fmt::format("{} is not {}", json_text(value), accepted));
 }
 
 bool JsonKeys::has(const char* key) { return value(key) != nullptr; }
 
-const json* JsonKeys::raw(const char* key) { return value(key); }
+const SortedJson* JsonKeys::raw(const char* key) { return value(key); }
 
 // 5e8 is a whole number too.
 std::optional<std::int64_t> JsonKeys::integer(const char* key, std::int64_t min) {
-  const json* found = value(key);
+  const SortedJson* found = value(key);
   if (!found) return std::nullopt;
   const double number = found->is_number() ? found->get<double>() : std::nan("");
   if (!(number >= static_cast<double>(min) && number <= kMaxCount) ||
@@ -80,7 +78,7 @@ std::optional<std::int64_t> JsonKeys::integer(const char* key, std::int64_t min)
 }
 
 std::optional<double> JsonKeys::number(const char* key) {
-  const json* found = value(key);
+  const SortedJson* found = value(key);
   if (!found) return std::nullopt;
   if (found->is_number()) return found->get<double>();
   wrong(key, *found, "a number");
@@ -88,7 +86,7 @@ std::optional<double> JsonKeys::number(const char* key) {
 }
 
 std::optional<bool> JsonKeys::boolean(const char* key) {
-  const json* found = value(key);
+  const SortedJson* found = value(key);
   if (!found) return std::nullopt;
   if (found->is_boolean()) return found->get<bool>();
   wrong(key, *found, "true or false");
@@ -96,7 +94,7 @@ std::optional<bool> JsonKeys::boolean(const char* key) {
 }
 
 std::optional<std::string> JsonKeys::text(const char* key) {
-  const json* found = value(key);
+  const SortedJson* found = value(key);
   if (!found) return std::nullopt;
   if (found->is_string()) return found->get<std::string>();
   wrong(key, *found, "text");
@@ -115,7 +113,7 @@ std::optional<std::string> JsonKeys::choice(const char* key,
 }
 
 JsonKeys JsonKeys::section(const char* key) {
-  const json* found = value(key);
+  const SortedJson* found = value(key);
   if (found && !found->is_object()) wrong(key, *found, "an object");
   return {found ? *found : empty_object(), path_of(key), *imported_};
 }

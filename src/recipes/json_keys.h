@@ -3,26 +3,25 @@
 // the word "auto" (which the Hugging Face Trainer fills in) counts as absent.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "recipes/imported_scenario.h"
 
 namespace stepcast {
 
 // The object that the text is; null after an error, which says line and column. DeepSpeed's files
 // may hold comments.
-nlohmann::json parse_json_object(const std::string& text, bool comments,
-                                 ImportedScenario& imported);
+SortedJson parse_json_object(const std::string& text, bool comments, ImportedScenario& imported);
 
 class JsonKeys {
  public:
   // `path` is the object's own key path, "" for the root; what is no object is read as empty.
-  JsonKeys(const nlohmann::json& object, std::string path, ImportedScenario& imported);
+  JsonKeys(const SortedJson& object, std::string path, ImportedScenario& imported);
 
   bool has(const char* key);  // present, not null, not "auto"; counts as asked for
   std::optional<std::int64_t> integer(const char* key, std::int64_t min = 0);
@@ -31,7 +30,7 @@ class JsonKeys {
   std::optional<std::string> text(const char* key);
   std::optional<std::string> choice(const char* key, const std::vector<std::string>& names);
   JsonKeys section(const char* key);
-  const nlohmann::json* raw(const char* key);  // nullptr when absent
+  const SortedJson* raw(const char* key);  // nullptr when absent
 
   void without_effect(std::initializer_list<const char*> keys);
   void may_change_cost();  // whatever nobody has asked for
@@ -40,10 +39,10 @@ class JsonKeys {
   ImportedScenario& imported() { return *imported_; }
 
  private:
-  const nlohmann::json* value(const char* key);
-  void wrong(const char* key, const nlohmann::json& value, const char* accepted);
+  const SortedJson* value(const char* key);
+  void wrong(const char* key, const SortedJson& value, const char* accepted);
 
-  const nlohmann::json* object_;
+  const SortedJson* object_;
   std::string path_;
   ImportedScenario* imported_;
   std::set<std::string, std::less<>> asked_;

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/rank_grid.h"
 
@@ -40,21 +39,21 @@ std::string rank_map_csv(const Scenario& s) {
 }
 
 std::string rank_map_json(const Scenario& s) {
-  nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
+  Json ranks = Json::array();
   for_each_rank(s, [&](std::int32_t rank, std::int64_t node, std::int64_t gpu, const GridPoint& at,
                        std::int32_t ep, std::int32_t etp) {
-    nlohmann::ordered_json row = {{"rank", rank}, {"node", node}, {"gpu", gpu}, {"tp", at.tp},
-                                  {"cp", at.cp},  {"dp", at.dp},  {"pp", at.pp}};
+    Json row = {{"rank", rank}, {"node", node}, {"gpu", gpu}, {"tp", at.tp},
+                {"cp", at.cp},  {"dp", at.dp},  {"pp", at.pp}};
     if (s.model.moe) {
       row["ep"] = ep;
       row["etp"] = etp;
     }
     ranks.push_back(std::move(row));
   });
-  const nlohmann::ordered_json out = {{"stepcast_rank_map", 1},
-                                      {"order", s.layout.order},
-                                      {"cluster", s.cluster.spec.name},
-                                      {"ranks", std::move(ranks)}};
+  const Json out = {{"stepcast_rank_map", 1},
+                    {"order", s.layout.order},
+                    {"cluster", s.cluster.spec.name},
+                    {"ranks", std::move(ranks)}};
   return json_text(out, 1) + "\n";
 }
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/keys.h"
 #include "recipes/import.h"
@@ -14,12 +14,11 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
-using Leaves = std::map<std::string, json>;
+using Leaves = std::map<std::string, SortedJson>;
 
 constexpr int kMostRounds = 8;  // a remark can change the defaults of other keys
 
-void add_leaves(const json& value, const std::string& path, Leaves& out) {
+void add_leaves(const SortedJson& value, const std::string& path, Leaves& out) {
   // The ways to recompute are compared as one value.
   if (!value.is_object() || path == "layout.recompute") {
     out[path] = value;
@@ -31,14 +30,14 @@ void add_leaves(const json& value, const std::string& path, Leaves& out) {
 }
 
 // The keys of a resolved scenario; cluster and run are remarks as a whole.
-Leaves leaves_of(json resolved) {
+Leaves leaves_of(SortedJson resolved) {
   for (const char* part : {"stepcast", "cluster", "run"}) resolved.erase(part);
   Leaves out;
   add_leaves(resolved, "", out);
   return out;
 }
 
-Result<json> resolve_document(json document, const DataFolders& folders) {
+Result<SortedJson> resolve_document(SortedJson document, const DataFolders& folders) {
   const auto held = JsonDocument::from(std::move(document), "");
   const auto scenario = read_legal_scenario(*held, folders);
   if (!scenario) return failure(scenario.error());
@@ -63,12 +62,14 @@ bool decides_the_run(const std::string& path) {
   return path.starts_with("model.") || std::ranges::any_of(keys(), says_so);
 }
 
-bool is_usual(const json& value) {
-  return value == false || value == json{{"mode", "none"}} || value == kUsualOrder ||
+bool is_usual(const SortedJson& value) {
+  return value == false || value == SortedJson{{"mode", "none"}} || value == kUsualOrder ||
          value == "pretrain";
 }
 
-Setting remark(const std::string& path, const json& value) { return {path, json_text(value), ""}; }
+Setting remark(const std::string& path, const SortedJson& value) {
+  return {path, json_text(value), ""};
+}
 
 class Trip {
  public:
@@ -81,12 +82,12 @@ class Trip {
   }
 
   // Notes what no file of this kind says, before anything is compared.
-  Result<void> begin(const json& stated, const json& resolved) {
+  Result<void> begin(const SortedJson& stated, const SortedJson& resolved) {
     const auto plain = read();
     if (!plain) return failure(plain.error());
     remarks_.push_back(remark("cluster", stated.at("cluster")));
     if (!plain->contains("model")) {
-      const json& model = stated.at("model");
+      const SortedJson& model = stated.at("model");
       remarks_.push_back(remark("model", model.is_string() ? model : resolved.at("model")));
       whole_model_ = true;
     }
@@ -110,7 +111,7 @@ class Trip {
     if (!resolved) return failure(resolved.error());
     const Leaves found = leaves_of(*resolved);
     std::size_t added = 0;
-    const auto add = [&](const std::string& path, const json& value) {
+    const auto add = [&](const std::string& path, const SortedJson& value) {
       std::erase_if(remarks_, [&](const Setting& old) { return old.path == path; });
       remarks_.push_back(remark(path, value));
       ++added;
@@ -120,7 +121,7 @@ class Trip {
       if (there == found.end() || there->second != value) add(path, value);
     }
     for (const auto& [path, value] : found) {
-      if (wanted_.count(path) == 0) add(path, json());
+      if (wanted_.count(path) == 0) add(path, SortedJson());
     }
     return added;
   }
@@ -146,7 +147,7 @@ class Trip {
   }
 
  private:
-  Result<json> read() {
+  Result<SortedJson> read() {
     const auto text = trip_.write(remarks_);
     if (!text) return failure(text.error());
     input_.text = *text;
@@ -168,7 +169,7 @@ class Trip {
 Result<TripResult> write_and_read_back(const RoundTrip& trip, const Scenario& scenario,
                                        const std::string& stated, const DataFolders& folders) {
   Trip way(trip, scenario, folders);
-  if (const auto begun = way.begin(json::parse(stated), to_json(scenario)); !begun) {
+  if (const auto begun = way.begin(SortedJson::parse(stated), to_json(scenario)); !begun) {
     return failure(begun.error());
   }
   for (int round = 0; round < kMostRounds; ++round) {

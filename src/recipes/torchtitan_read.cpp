@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/nearest.h"
 #include "layout/pipeline.h"
@@ -14,8 +14,6 @@
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
 
 // The section of a converter: [quantize.linear.float8], before release 0.2 [float8].
 void read_fp8(JsonKeys& root, JsonKeys& linear, const TorchtitanFp8& usual) {
@@ -45,8 +43,9 @@ void read_fp8(JsonKeys& root, JsonKeys& linear, const TorchtitanFp8& usual) {
 
 void read_converters(JsonKeys& root, JsonKeys& model) {
   JsonKeys linear = root.section("quantize").section("linear");
-  const json* converters = model.raw("converters");
-  for (const json& converter : converters && converters->is_array() ? *converters : json()) {
+  const SortedJson* converters = model.raw("converters");
+  for (const SortedJson& converter :
+       converters && converters->is_array() ? *converters : SortedJson()) {
     const std::string what = converter.is_string() ? converter.get<std::string>() : "";
     const std::string last = what.substr(what.rfind('.') + 1);
     const auto usual = std::ranges::find(kTorchtitanFp8, last, &TorchtitanFp8::converter);
@@ -125,11 +124,11 @@ struct Chunks {
 
 Chunks chunks_of_modules(JsonKeys& keys, const char* key) {
   Chunks chunks;
-  const json* parts = keys.raw(key);
+  const SortedJson* parts = keys.raw(key);
   if (!parts || !parts->is_array()) return chunks;
-  for (const json& modules : *parts) {
+  for (const SortedJson& modules : *parts) {
     std::int64_t layers = 0;
-    for (const json& module : modules) {
+    for (const SortedJson& module : modules) {
       const bool layer = module.is_string() && module.get<std::string>().starts_with("layers.");
       layers += layer ? 1 : 0;
     }
@@ -143,10 +142,10 @@ Chunks chunks_of_modules(JsonKeys& keys, const char* key) {
 Chunks chunks_of_split_points(JsonKeys& keys, std::optional<std::int64_t> layers) {
   Chunks chunks;
   const char* key = "pipeline_parallel_split_points";
-  const json* points = keys.raw(key);
+  const SortedJson* points = keys.raw(key);
   if (!points || !points->is_array() || points->empty()) return chunks;
   std::int64_t before = 0;
-  for (const json& point : *points) {
+  for (const SortedJson& point : *points) {
     const std::string name = point.is_string() ? point.get<std::string>() : "";
     std::int64_t layer = -1;
     if (name.starts_with("layers.")) {
@@ -393,7 +392,7 @@ ImportedScenario read_torchtitan(const ImportInput& input) {
     out.errors = text.error();
     return out;
   }
-  const json document = parse_json_object(*text, false, out);
+  const SortedJson document = parse_json_object(*text, false, out);
   if (!document.is_object()) return out;
   JsonKeys root(document, "", out);
   out.set_word("training.framework", "fsdp", "");

@@ -7,17 +7,15 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/json_tree.h"
 #include "core/limits.h"
 #include "core/text/escape.h"
 #include "recipes/torchtitan.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
 
 static_assert(kDeepestDocument == TOML_MAX_NESTED_VALUES);
 
@@ -35,14 +33,14 @@ std::size_t line_of_deep_key(std::string_view text) {
   return 0;
 }
 
-json to_json(const toml::node& node) {
+SortedJson to_json(const toml::node& node) {
   if (const auto* table = node.as_table()) {
-    json out = json::object();
+    SortedJson out = SortedJson::object();
     for (const auto& [key, value] : *table) out[std::string(key.str())] = to_json(value);
     return out;
   }
   if (const auto* array = node.as_array()) {
-    json out = json::array();
+    SortedJson out = SortedJson::array();
     for (const toml::node& item : *array) out.push_back(to_json(item));
     return out;
   }
@@ -55,11 +53,11 @@ json to_json(const toml::node& node) {
   return text.str();
 }
 
-toml::table to_table(const json& object);
+toml::table to_table(const SortedJson& object);
 
-toml::array to_array(const json& list) {
+toml::array to_array(const SortedJson& list) {
   toml::array out;
-  for (const json& item : list) {
+  for (const SortedJson& item : list) {
     if (item.is_array()) {
       out.push_back(to_array(item));
     } else if (item.is_string()) {
@@ -71,7 +69,7 @@ toml::array to_array(const json& list) {
   return out;
 }
 
-toml::table to_table(const json& object) {
+toml::table to_table(const SortedJson& object) {
   toml::table out;
   for (const auto& [key, value] : object.items()) {
     if (value.is_object()) {
@@ -110,7 +108,7 @@ Result<std::string> toml_to_json(const std::string& text, const std::string& fil
 std::string json_to_toml(const std::string& text) {
   std::ostringstream out;
   out << toml::toml_formatter(
-      to_table(json::parse(text)),
+      to_table(SortedJson::parse(text)),
       toml::toml_formatter::default_flags & ~(toml::format_flags::allow_literal_strings |
                                               toml::format_flags::allow_multi_line_strings));
   return toml_escapes(out.str()) + "\n";

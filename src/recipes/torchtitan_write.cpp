@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
 #include "layout/pipeline.h"
@@ -15,15 +15,13 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
-
 // Modules of each chunk, by the names in torchtitan's decoders.
-json chunk_modules(const Scenario& s) {
-  json out = json::array();
+SortedJson chunk_modules(const Scenario& s) {
+  SortedJson out = SortedJson::array();
   std::int64_t layer = 0;
   const auto dealt = deal_layers(s.model.layers, s.layout);
   for (std::size_t chunk = 0; chunk < dealt.size(); ++chunk) {
-    json modules = json::array();
+    SortedJson modules = SortedJson::array();
     if (chunk == 0) modules.push_back("tok_embeddings");
     for (std::int64_t i = 0; i < dealt[chunk]; ++i) {
       modules.push_back(fmt::format("layers.{}", layer++));
@@ -37,17 +35,17 @@ json chunk_modules(const Scenario& s) {
   return out;
 }
 
-json parallelism(const Scenario& s) {
+SortedJson parallelism(const Scenario& s) {
   const Layout& l = s.layout;
   const std::int64_t group = l.shard_group > 0 ? l.shard_group : l.dp * l.cp;
   const std::int64_t copies = l.dp * l.cp / group;
-  json out = {{"data_parallel_replicate_degree", copies},
-              {"data_parallel_shard_degree", l.dp / copies},
-              {"fsdp_reshard_after_forward", l.zero == 3 ? "always" : "never"},
-              {"tensor_parallel_degree", l.tp},
-              {"enable_async_tensor_parallel", l.overlap.tp},
-              {"pipeline_parallel_degree", l.pp},
-              {"context_parallel_degree", l.cp}};
+  SortedJson out = {{"data_parallel_replicate_degree", copies},
+                    {"data_parallel_shard_degree", l.dp / copies},
+                    {"fsdp_reshard_after_forward", l.zero == 3 ? "always" : "never"},
+                    {"tensor_parallel_degree", l.tp},
+                    {"enable_async_tensor_parallel", l.overlap.tp},
+                    {"pipeline_parallel_degree", l.pp},
+                    {"context_parallel_degree", l.cp}};
   if (l.cp > 1) {
     out["context_parallel_rotate_method"] =
         l.cp_method == ContextMethod::kRing ? "alltoall" : "allgather";
@@ -73,7 +71,7 @@ json parallelism(const Scenario& s) {
   return out;
 }
 
-json activation_checkpoint(const Recompute& recompute) {
+SortedJson activation_checkpoint(const Recompute& recompute) {
   const bool full = recompute.mode == RecomputeMode::kFull && recompute.layers == 0;
   if (full && recompute.every == 1) return {{"mode", "full"}};
   if (full) {
@@ -87,12 +85,12 @@ json activation_checkpoint(const Recompute& recompute) {
 }
 
 // torchao's two ways, by the names of their converters and recipes.
-void add_fp8(const Training& t, json& out) {
+void add_fp8(const Training& t, SortedJson& out) {
   if (t.precision != DataType::kFp8) return;
   const auto found = std::ranges::find(kTorchtitanFp8, t.fp8_recipe, &TorchtitanFp8::stepcast);
   if (found == std::end(kTorchtitanFp8)) return;  // it has none of this recipe
   out["model"]["converters"] = {fmt::format("quantize.linear.{}", found->converter)};
-  json section = {{"recipe_name", found->torchtitan}, {"filter_fqns", {"output"}}};
+  SortedJson section = {{"recipe_name", found->torchtitan}, {"filter_fqns", {"output"}}};
   if (found->gathers) {
     section["enable_fsdp_float8_all_gather"] = t.fp8_params;
     section["precompute_float8_dynamic_scale_for_fsdp"] = t.fp8_params;
@@ -100,7 +98,7 @@ void add_fp8(const Training& t, json& out) {
   out["quantize"]["linear"][found->converter] = section;
 }
 
-json training(const Scenario& s) {
+SortedJson training(const Scenario& s) {
   const Training& t = s.training;
   const Layout& l = s.layout;
   const bool offload = l.offload.parameters == 1 && l.offload.optimizer == 1;
@@ -128,7 +126,7 @@ const TorchtitanModel* registered(const Model& model, const std::string& models_
 
 std::string write_torchtitan(const Scenario& s, const std::vector<Setting>& remarks,
                              const std::string& models_folder) {
-  json out = {
+  SortedJson out = {
       {"job", {{"description", fmt::format("{} by stepcast export", in_comment(s.model.name))}}},
       {"optimizer", {{"name", "AdamW"}, {"lr", 1e-4}}},
       {"training", training(s)},

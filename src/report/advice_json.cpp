@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/choices.h"
 #include "report/advice_report.h"
+#include "report/figure_columns.h"
 #include "report/prediction_json.h"
 #include "report/run_report.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::ordered_json;
-
-ordered_json demands_object(const AdviceReport& report) {
+Json demands_object(const AdviceReport& report) {
   const Demands& demands = report.advice.demands;
-  ordered_json out;
+  Json out;
   put(out, "memory_margin", demands.memory_margin);
   if (demands.tokens_per_s) put(out, "tokens_per_s", *demands.tokens_per_s);
   if (demands.tokens) put(out, "tokens", *demands.tokens);
@@ -23,29 +22,27 @@ ordered_json demands_object(const AdviceReport& report) {
   return out;
 }
 
-void put_shortfall(ordered_json& out, const Shortfall& shortfall) {
+void put_shortfall(Json& out, const Shortfall& shortfall) {
   out["constraint"] = name_of(shortfall.constraint);
   put(out, "value", shortfall.value);
   put(out, "limit", shortfall.limit);
 }
 
 // The figures of a rung's forecast; for a layout that fits also its speed and its run.
-void put_forecast(ordered_json& out, const RungResult& result) {
+void put_forecast(Json& out, const RungResult& result) {
   const Prediction& p = result.layout->prediction;
   out["layout"] = layout_object(result.scenario());
   out["peak_device_bytes"] = p.peak_device;
   if (!result.fits) return;
-  put(out, "step_time_s", p.step_time.value());
-  put(out, "tokens_per_s", p.tokens_per_s);
-  put(out, "mfu", p.mfu);
+  for (const FigureCell& cell : figure_cells(kRungs, p)) put_figure(out, cell.figure, p);
   if (const auto& length = result.run->forecast.length) {
     put(out, "wall_time_s", length->wall_s.value);
     if (length->dollars) put(out, "cost_usd", length->dollars->value);
   }
 }
 
-ordered_json rung_object(const AdviceReport& report, const RungResult& result) {
-  ordered_json out;
+Json rung_object(const AdviceReport& report, const RungResult& result) {
+  Json out;
   out["rung"] = result.rung->id;
   out["gpus"] = result.gpus;
   out["mode"] = name_of(result.mode);
@@ -73,10 +70,10 @@ ordered_json rung_object(const AdviceReport& report, const RungResult& result) {
   return out;
 }
 
-ordered_json advice_object(const AdviceReport& report) {
+Json advice_object(const AdviceReport& report) {
   const RungResult& here = report.advice.rungs[*report.advice.advised];
   const Scenario scenario = here.scenario();
-  ordered_json out;
+  Json out;
   out["rung"] = here.rung->id;
   out["layout"] = layout_object(scenario);
   out["mode"] = name_of(scenario.training.mode);
@@ -92,17 +89,17 @@ ordered_json advice_object(const AdviceReport& report) {
 
 Written advice_json(const AdviceReport& report) {
   const Advice& advice = report.advice;
-  ordered_json out;
+  Json out;
   out["stepcast"] = 1;
   out["demands"] = demands_object(report);
-  out["advice"] = advice.advised ? advice_object(report) : ordered_json(nullptr);
+  out["advice"] = advice.advised ? advice_object(report) : Json(nullptr);
   if (!advice.advised && !advice.interrupted) out["because"] = because_text(report);
-  out["rungs"] = ordered_json::array();
+  out["rungs"] = Json::array();
   for (const RungResult& result : advice.rungs) out["rungs"].push_back(rung_object(report, result));
   if (!advice.advised) {
-    out["ways_out"] = ordered_json::array();
+    out["ways_out"] = Json::array();
     for (const RungResult& way : advice.ways_out) {
-      ordered_json object;
+      Json object;
       object["rung"] = way.rung->id;
       object["gpus"] = way.gpus;
       object["mode"] = name_of(way.mode);

@@ -4,6 +4,7 @@
 #include "layout/choices.h"
 #include "report/advice_report.h"
 #include "report/document_form.h"
+#include "report/figure_columns.h"
 #include "report/number_text.h"
 
 namespace stepcast {
@@ -54,13 +55,8 @@ std::string verdict_words(const RungResult& result, const Demands& demands) {
 TextTable table_of(const AdviceReport& report) {
   const Advice& advice = report.advice;
   const bool run = advice.demands.tokens.has_value();
-  std::vector<Column> columns{{"rung", Align::kLeft},
-                              {"verdict", Align::kLeft},
-                              {"GPUs"},
-                              {"GiB"},
-                              {"step"},
-                              {"tokens/s"},
-                              {"MFU"}};
+  std::vector<Column> columns{{"rung", Align::kLeft}, {"verdict", Align::kLeft}, {"GPUs"}, {"GiB"}};
+  for (const char* title : figure_titles(kRungs)) columns.push_back({title});
   if (run) columns.insert(columns.end(), {{"run"}, {"cost"}});
   columns.push_back({"against advice"});
   TextTable table(columns);
@@ -70,9 +66,9 @@ TextTable table_of(const AdviceReport& report) {
     const Prediction* p = result.layout ? &result.layout->prediction : nullptr;
     row.push_back(p ? gib_text(p->peak_device) : "");
     const bool fits = p && result.fits;
-    row.push_back(fits ? time_text(p->step_time) : "");
-    row.push_back(fits ? number_text(p->tokens_per_s) : "");
-    row.push_back(fits ? percent_text(p->mfu) : "");
+    for (const FigureCell& cell : figure_cells(kRungs, p ? *p : Prediction{})) {
+      row.push_back(fits ? cell.text() : "");
+    }
     if (run) {
       const RunLength* length =
           fits && result.run->forecast.length ? &*result.run->forecast.length : nullptr;

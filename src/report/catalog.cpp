@@ -4,24 +4,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cluster/cluster.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/keys.h"
 #include "layout/legality.h"
 #include "model/import_model.h"
+#include "predict/figures.h"
 #include "report/number_text.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::ordered_json;
-
 // Rows for people, and beside them exact values.
 struct Rows {
   TextTable table;
-  ordered_json values = ordered_json::array();
+  Json values = Json::array();
 };
 
 bool matches(const std::string& name, const std::string& filter) {
@@ -60,7 +59,7 @@ Result<Rows> list_of_models(const DataFolders& folders, const std::string& filte
                        text(model->hidden), text(model->heads), text(model->kv_heads),
                        text(model->ffn), text(model->vocab), text(model->max_positions),
                        forecast_text(*model, entry)});
-    ordered_json value;
+    Json value;
     value["name"] = entry.name;
     value["parameters"] = count.total();
     value["active_parameters"] = count.active;
@@ -101,7 +100,7 @@ Result<Rows> list_of_clusters(const DataFolders& folders, const std::string& fil
                        rate_text(spec.scale_up_bandwidth), fmt::format("{}", spec.nics_per_node),
                        spec.nics_per_node > 0 ? rate_text(spec.nic_bandwidth) : "",
                        network_of(spec)});
-    ordered_json value;
+    Json value;
     value["name"] = spec.name;
     value["title"] = spec.title;
     value["accelerator"] = spec.accelerator.name;
@@ -140,7 +139,7 @@ Result<Rows> list_of_gpus(const DataFolders& folders, const std::string& filter)
                        tflops_text(gpu.peak(DataType::kBf16)),
                        tflops_text(gpu.peak(DataType::kFp8)), fmt::format("{}", gpu.sm_count),
                        number_text(gpu.power_w), gpu.profile});
-    ordered_json value;
+    Json value;
     value["name"] = gpu.name;
     value["title"] = gpu.title;
     value["memory_bytes"] = gpu.memory;
@@ -165,7 +164,7 @@ Result<Rows> list_of_schedules(const DataFolders&, const std::string& filter) {
   for (const Schedule* schedule : schedules()) {
     if (!schedule->is_supported() || !matches(schedule->name, filter)) continue;
     out.table.add_row({schedule->name, schedule->bubble, schedule->in_flight, schedule->source});
-    ordered_json value;
+    Json value;
     value["name"] = schedule->name;
     value["bubble"] = schedule->bubble;
     value["in_flight"] = schedule->in_flight;
@@ -185,13 +184,28 @@ Result<Rows> list_of_keys(const DataFolders&, const std::string& filter) {
     if (!matches(key->path, filter)) continue;
     const char* flag = key->flag.name == nullptr ? "" : key->flag.name;
     out.table.add_row({key->path, key->type->accepts(), key->fallback.text(), flag, key->help});
-    ordered_json value;
+    Json value;
     value["key"] = key->path;
     value["value"] = key->type->accepts();
     value["default"] = key->fallback.text();
     if (key->flag.name != nullptr) value["flag"] = flag;
     value["help"] = key->help;
     value["searched"] = key->search != nullptr;
+    out.values.push_back(std::move(value));
+  }
+  return out;
+}
+
+Result<Rows> list_of_figures(const DataFolders&, const std::string& filter) {
+  Rows out{TextTable({{"figure", Align::kLeft, false, true},
+                      {"required as", Align::kLeft, false, true},
+                      {"what it says", Align::kLeft, false, true}})};
+  for (const Figure& figure : figures()) {
+    if (!matches(figure.key, filter)) continue;
+    const char* required = figure.required == nullptr ? "" : figure.required;
+    out.table.add_row({figure.key, required, figure.words});
+    Json value{{"figure", figure.key}, {"help", figure.words}};
+    if (figure.required != nullptr) value["required_as"] = required;
     out.values.push_back(std::move(value));
   }
   return out;
@@ -208,6 +222,7 @@ constexpr Topic kTopics[] = {
     {{"gpus", "accelerators"}, list_of_gpus},
     {{"schedules", "pipeline schedules"}, list_of_schedules},
     {{"keys", "keys of training and layout"}, list_of_keys},
+    {{"figures", "figures of a forecast"}, list_of_figures},
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "report/check_report.h"
 #include "report/prediction_json.h"
@@ -8,15 +8,13 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::ordered_json;
-
-void put(ordered_json& object, const char* key, std::optional<double> value) {
+void put(Json& object, const char* key, std::optional<double> value) {
   if (value) stepcast::put(object, key, *value);
 }
 
-ordered_json measured_object(const CaseResult& result) {
+Json measured_object(const CaseResult& result) {
   const Measured& measured = result.measured;
-  ordered_json out = ordered_json::object();
+  Json out = Json::object();
   // A stated throughput comes with the step time that it stands for.
   put(out, "step_time_s",
       measured.step_time_s ? measured.step_time_s : result.measured_step_time_s);
@@ -28,8 +26,8 @@ ordered_json measured_object(const CaseResult& result) {
   return out;
 }
 
-ordered_json predicted_object(const CaseResult& result) {
-  ordered_json out = ordered_json::object();
+Json predicted_object(const CaseResult& result) {
+  Json out = Json::object();
   if (!result.predicted) return out;
   const PredictedValues& predicted = *result.predicted;
   stepcast::put(out, "step_time_s", predicted.step_time_s);
@@ -43,15 +41,15 @@ ordered_json predicted_object(const CaseResult& result) {
   return out;
 }
 
-ordered_json case_object(const CaseResult& result) {
-  ordered_json out;
+Json case_object(const CaseResult& result) {
+  Json out;
   out["id"] = result.id;
   out["suite"] = result.suite;
   out["tags"] = result.tags;
   out["nothing_assumed"] = result.nothing_assumed;
   out["predicted"] = predicted_object(result);
   out["measured"] = measured_object(result);
-  ordered_json& error = out["error"] = ordered_json::object();
+  Json& error = out["error"] = Json::object();
   put(error, "step_time", result.step_time_error);
   put(error, "peak_memory", result.peak_memory_error);
   put(error, "bubble_fraction", result.bubble_difference);
@@ -63,8 +61,8 @@ ordered_json case_object(const CaseResult& result) {
   return out;
 }
 
-ordered_json error_object(const ErrorStatistics& errors) {
-  ordered_json out;
+Json error_object(const ErrorStatistics& errors) {
+  Json out;
   out["count"] = errors.count;
   stepcast::put(out, "mean_abs_error", errors.mean_abs);
   stepcast::put(out, "median_abs_error", errors.median_abs);
@@ -74,8 +72,8 @@ ordered_json error_object(const ErrorStatistics& errors) {
   return out;
 }
 
-ordered_json row_object(const SummaryRow& row) {
-  ordered_json out;
+Json row_object(const SummaryRow& row) {
+  Json out;
   out["count"] = row.count;
   out["failed"] = row.failed;
   out["not_supported"] = row.not_supported;
@@ -89,22 +87,22 @@ ordered_json row_object(const SummaryRow& row) {
   return out;
 }
 
-ordered_json summary_object(const Summary& summary) {
-  ordered_json out;
+Json summary_object(const Summary& summary) {
+  Json out;
   out["all"] = row_object(summary.all);
   out["nothing_assumed"] = row_object(summary.nothing_assumed);
-  out["suites"] = ordered_json::object();
+  out["suites"] = Json::object();
   for (const auto& [name, row] : summary.suites) out["suites"][name] = row_object(row);
-  out["tags"] = ordered_json::object();
+  out["tags"] = Json::object();
   for (const auto& [name, row] : summary.tags) out["tags"][name] = row_object(row);
   if (summary.fitted) out["fitted"] = row_object(*summary.fitted);
   return out;
 }
 
-ordered_json finding_list(const std::vector<Finding>& findings) {
-  ordered_json out = ordered_json::array();
+Json finding_list(const std::vector<Finding>& findings) {
+  Json out = Json::array();
   for (const Finding& finding : findings) {
-    ordered_json entry;
+    Json entry;
     entry["what"] = finding.title;
     entry["found"] = finding.message;
     out.push_back(std::move(entry));
@@ -115,13 +113,13 @@ ordered_json finding_list(const std::vector<Finding>& findings) {
 }  // namespace
 
 Written check_json(const CheckReport& report, const GateOutcome& gate) {
-  ordered_json out;
+  Json out;
   out["stepcast"] = 1;
   out["passed"] = gate.broken.empty();
   out["summary"] = summary_object(report.summary);
   if (!gate.broken.empty()) out["broken"] = finding_list(gate.broken);
   if (!gate.changes.empty()) out["changes"] = finding_list(gate.changes);
-  out["cases"] = ordered_json::array();
+  out["cases"] = Json::array();
   for (const CaseResult& result : report.cases) out["cases"].push_back(case_object(result));
   return json_file(out, 1);
 }

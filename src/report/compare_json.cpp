@@ -1,38 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
 #include "core/pareto_front.h"
+#include "core/parse_json.h"
 #include "core/text/escape.h"
 #include "report/breakdown.h"
 #include "report/compare_report.h"
 #include "report/difference.h"
+#include "report/figure_columns.h"
 #include "report/number_text.h"
 #include "report/prediction_json.h"
 #include "report/text_table.h"
 
 namespace stepcast {
 
-using nlohmann::ordered_json;
-
 namespace {
 
-ordered_json varied(const CompareReport& report, const ComparedPoint& point) {
-  ordered_json out = ordered_json::object();
+Json varied(const CompareReport& report, const ComparedPoint& point) {
+  Json out = Json::object();
   for (std::size_t k = 0; k < report.keys.size(); ++k) {
-    auto value = ordered_json::parse(point.values[k], nullptr, false);
-    if (value.is_discarded() || report.keys[k] == "file") value = point.values[k];
-    out[report.keys[k]] = std::move(value);
+    const auto value = parse_ordered_json(point.values[k], "");
+    out[report.keys[k]] = value && report.keys[k] != "file" ? *value : Json(point.values[k]);
   }
   return out;
 }
 
-ordered_json plan(const CompareReport& report, const ComparedPoint& point, std::size_t place,
-                  const Prediction& best) {
-  ordered_json prediction = prediction_object(*point.scenario, *point.prediction);
+Json plan(const CompareReport& report, const ComparedPoint& point, std::size_t place,
+          const Prediction& best) {
+  Json prediction = prediction_object(*point.scenario, *point.prediction);
   prediction["mean_time_s"] = time_object(mean_time(*point.prediction));
-  ordered_json out{{"place", place}, {"varied", varied(report, point)}};
+  Json out{{"place", place}, {"varied", varied(report, point)}};
   out["layout"] = prediction["resolved"]["layout"];
   out["cluster"] = {{"base", point.scenario->cluster.spec.name},
                     {"gpus", point.scenario->cluster.gpus()}};
@@ -45,18 +43,18 @@ ordered_json plan(const CompareReport& report, const ComparedPoint& point, std::
 
 // Returns what the point has where the rule looks: as it is varied, else as it is stated. Null when
 // the rule is about several keys.
-ordered_json value_against(const ordered_json& point, const std::string& rule) {
+Json value_against(const Json& point, const std::string& rule) {
   if (point["varied"].contains(rule)) return point["varied"][rule];
   const std::string prefix = "layout.";
   if (!rule.starts_with(prefix) || !point["layout"].is_object()) return nullptr;
-  return point["layout"].value(rule.substr(prefix.size()), ordered_json());
+  return point["layout"].value(rule.substr(prefix.size()), Json());
 }
 
-ordered_json rejected(const CompareReport& report, const ComparedPoint& point) {
+Json rejected(const CompareReport& report, const ComparedPoint& point) {
   const Error& error = point.errors.front();
-  ordered_json out{{"varied", varied(report, point)}};
-  out["layout"] = point.scenario ? ordered_json(to_json(*point.scenario))["layout"]
-                                 : ordered_json::parse(point.stated_layout);
+  Json out{{"varied", varied(report, point)}};
+  out["layout"] =
+      point.scenario ? Json(to_json(*point.scenario))["layout"] : Json::parse(point.stated_layout);
   out["rule"] = error.path;
   out["value"] = value_against(out, error.path);
   out["message"] = error.message;
@@ -65,9 +63,8 @@ ordered_json rejected(const CompareReport& report, const ComparedPoint& point) {
 }
 
 // Time, memory and GPUs of what fits.
-void put_front(const CompareReport& report, const std::vector<std::size_t>& order,
-               ordered_json& out) {
-  out["pareto"] = ordered_json::array();
+void put_front(const CompareReport& report, const std::vector<std::size_t>& order, Json& out) {
+  out["pareto"] = Json::array();
   std::vector<std::vector<double>> figures;
   for (const std::size_t index : order) {
     const ComparedPoint& point = report.points[index];
@@ -82,12 +79,12 @@ void put_front(const CompareReport& report, const std::vector<std::size_t>& orde
                              {"peak_device_bytes", point.prediction->peak_device},
                              {"gpus", point.scenario->cluster.gpus()},
                              {"varied", varied(report, point)},
-                             {"layout", ordered_json(to_json(*point.scenario))["layout"]}});
+                             {"layout", Json(to_json(*point.scenario))["layout"]}});
   }
 }
 
 // Every point of the grid is either refused or forecast, so the first place is certain.
-void put_search(const CompareReport& report, std::size_t forecast, ordered_json& out) {
+void put_search(const CompareReport& report, std::size_t forecast, Json& out) {
   out["searched"] = report.points.size();
   out["pruned"] = {{"by_rules_or_equal", report.points.size() - forecast},
                    {"by_memory_bound", 0},
@@ -100,30 +97,30 @@ void put_search(const CompareReport& report, std::size_t forecast, ordered_json&
 }  // namespace
 
 Written compare_json(const CompareReport& report) {
-  ordered_json out;
+  Json out;
   out["stepcast"] = 1;
-  out["plans"] = ordered_json::array();
+  out["plans"] = Json::array();
   const std::vector<std::size_t> order = ranked(report);
   for (std::size_t place = 1; place <= order.size(); ++place) {
     out["plans"].push_back(plan(report, report.points[order[place - 1]], place,
                                 *report.points[order.front()].prediction));
   }
   put_front(report, order, out);
-  out["rejected"] = ordered_json::array();
+  out["rejected"] = Json::array();
   for (const ComparedPoint& point : report.points) {
     if (!point.prediction) out["rejected"].push_back(rejected(report, point));
   }
   put_search(report, order.size(), out);
   if (const std::vector<std::string> files = compared_files(report); !files.empty()) {
-    ordered_json& list = out["differences"] = ordered_json::array();
+    Json& list = out["differences"] = Json::array();
     for (const KeyDifference& one : report.differences) {
-      ordered_json values = ordered_json::object();
+      Json values = Json::object();
       for (std::size_t i = 0; i < files.size(); ++i) values[files[i]] = one.values[i];
       list.push_back({{"key", one.key}, {"values", std::move(values)}});
     }
   }
   if (!report.sensitivity.empty()) {
-    ordered_json& list = out["sensitivity"] = ordered_json::array();
+    Json& list = out["sensitivity"] = Json::array();
     for (const Sensitivity& one : report.sensitivity) {
       list.push_back({{"resource", one.resource},
                       {"change", report.change},
@@ -137,10 +134,8 @@ Written compare_json(const CompareReport& report) {
 Written compare_csv(const CompareReport& report) {
   std::vector<Column> columns = {{"place"}};
   for (const std::string& key : report.keys) columns.push_back({key});
-  for (const char* title : {"gpus", "fits", "step_time_s", "tokens_per_s", "tokens_per_s_per_gpu",
-                            "mfu", "bubble_fraction", "peak_device_bytes"}) {
-    columns.push_back({title});
-  }
+  for (const char* title : {"gpus", "fits"}) columns.push_back({title});
+  for (Column& column : figure_keys(kComparedRows)) columns.push_back(std::move(column));
   for (const TimePart& part : parts_of(TimeParts{})) {
     columns.push_back({fmt::format("mean_{}_s", part.key)});
   }
@@ -154,13 +149,9 @@ Written compare_csv(const CompareReport& report) {
     cells.insert(cells.end(), point.values.begin(), point.values.end());
     if (point.prediction) {
       const Prediction& p = *point.prediction;
-      for (const std::string& cell :
-           {std::to_string(point.scenario->cluster.gpus()), std::string(p.fits ? "true" : "false"),
-            exact_text(p.step_time.value()), exact_text(p.tokens_per_s),
-            exact_text(p.tokens_per_s_per_gpu), exact_text(p.mfu), exact_text(p.bubble_fraction),
-            std::to_string(p.peak_device)}) {
-        cells.push_back(cell);
-      }
+      cells.push_back(std::to_string(point.scenario->cluster.gpus()));
+      cells.emplace_back(p.fits ? "true" : "false");
+      for (const FigureCell& cell : figure_cells(kComparedRows, p)) cells.push_back(cell.exact());
       for (const TimePart& part : parts_of(mean_time(p))) {
         cells.push_back(exact_text(part.time.value()));
       }

@@ -8,6 +8,7 @@
 #include "report/compare_report.h"
 #include "report/difference.h"
 #include "report/document_form.h"
+#include "report/figure_columns.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
 
@@ -27,7 +28,7 @@ double gpus(const ComparedPoint& point) {
 TextTable grid(const CompareReport& report) {
   std::vector<Column> columns = {{"place"}};
   for (const std::string& key : report.keys) columns.push_back({key});
-  for (const char* title : {"step", "tokens/s/GPU", "MFU", "GiB"}) columns.push_back({title});
+  for (const char* title : figure_titles(kGrid)) columns.push_back({title});
   if (!report.what_if.empty()) columns.push_back({"without " + joined(report.what_if)});
   const bool scales = report.scaling != Scaling::kNone;
   if (scales) {
@@ -49,10 +50,7 @@ TextTable grid(const CompareReport& report) {
       cells.push_back(refusal_text(point));
     } else {
       const Prediction& p = *point.prediction;
-      for (const std::string& cell : {time_text(p.step_time), number_text(p.tokens_per_s_per_gpu),
-                                      percent_text(p.mfu), gib_text(p.peak_device)}) {
-        cells.push_back(cell);
-      }
+      for (const FigureCell& cell : figure_cells(kGrid, p)) cells.push_back(cell.text());
       if (!report.what_if.empty()) {
         cells.push_back(point.unchanged ? time_text(point.unchanged->step_time) : "-");
       }

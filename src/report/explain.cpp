@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "report/document_form.h"
 #include "report/number_text.h"
@@ -17,8 +17,6 @@
 
 namespace stepcast {
 namespace {
-
-using nlohmann::ordered_json;
 
 struct CurveBasis {
   const char* name;
@@ -152,22 +150,22 @@ Written explanation_text(const Scenario& scenario, const Prediction& prediction,
   return out;
 }
 
-ordered_json explanation_object(const Profile& profile) {
-  ordered_json out;
-  ordered_json& source = out["profile"];
+Json explanation_object(const Profile& profile) {
+  Json out;
+  Json& source = out["profile"];
   source["name"] = profile.name;
   source["device"] = profile.device;
   source["provenance"] = name_of(profile.provenance);
   source["fitted_on"] = profile.fitted_on;
-  out["curves"] = ordered_json::array();
+  out["curves"] = Json::array();
   for (const CurveBasis& curve : curves_of(profile)) {
-    ordered_json entry;
+    Json entry;
     entry["curve"] = curve.name;
     put(entry, "log_error", curve.sigma);
     entry["based_on"] = curve.basis;
     out["curves"].push_back(std::move(entry));
   }
-  out["formulas"] = ordered_json::object();
+  out["formulas"] = Json::object();
   for (const Formula& formula : formulas()) out["formulas"][formula.name] = formula.text;
   return out;
 }

@@ -2,9 +2,9 @@
 // Shows what a forecast rests on: the scenario, the profile behind each cost, the definitions.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "core/json_tree.h"
 #include "core/text/written.h"
 #include "cost/profile.h"
 #include "predict/prediction.h"
@@ -13,6 +13,6 @@ namespace stepcast {
 
 Written explanation_text(const Scenario& scenario, const Prediction& prediction,
                          const Profile& profile);
-nlohmann::ordered_json explanation_object(const Profile& profile);
+Json explanation_object(const Profile& profile);
 
 }  // namespace stepcast

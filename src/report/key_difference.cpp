@@ -5,18 +5,16 @@
 #include <array>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string_view>
 
+#include "core/json_tree.h"
 #include "core/text/characters.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t kLongest = 40;  // characters of a value
 
@@ -46,7 +44,7 @@ constexpr std::array kNamings = {
 
 using Flat = std::map<std::string, std::string>;
 
-void flatten(const json& value, const std::string& path, Flat& out) {
+void flatten(const SortedJson& value, const std::string& path, Flat& out) {
   if (value.is_object() && !value.empty()) {
     for (const auto& [key, below] : value.items()) {
       flatten(below, path.empty() ? key : path + "." + key, out);
@@ -58,10 +56,10 @@ void flatten(const json& value, const std::string& path, Flat& out) {
 }
 
 // A name stands for what a resolved scenario writes out.
-json as_resolved(json stated) {
+SortedJson as_resolved(SortedJson stated) {
   if (!stated.is_object()) return stated;
   if (stated.contains("model") && stated["model"].is_string()) {
-    stated["model"] = json{{"name", stated["model"]}};
+    stated["model"] = SortedJson{{"name", stated["model"]}};
   }
   if (stated.contains("cluster") && stated["cluster"].is_string()) stated.erase("cluster");
   return stated;

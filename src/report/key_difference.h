@@ -3,9 +3,10 @@
 // files say.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "core/json_tree.h"
 
 namespace stepcast {
 
@@ -19,7 +20,7 @@ struct KeyDifference {
 // alone. Documents are equal in a key that one of them leaves out and is not `resolved`: it has a
 // default that nobody asked for.
 struct ComparedDocument {
-  const nlohmann::json& scenario;
+  const SortedJson& scenario;
   bool resolved = true;  // with every default filled in
 };
 std::vector<KeyDifference> key_differences(const std::vector<ComparedDocument>& documents);

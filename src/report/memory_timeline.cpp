@@ -4,15 +4,13 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
 
 namespace stepcast {
-
-using nlohmann::ordered_json;
 
 Written memory_timeline_csv(const Prediction& prediction) {
   fmt::memory_buffer out;
@@ -34,23 +32,23 @@ Written memory_timeline_csv(const Prediction& prediction) {
 }
 
 Written memory_timeline_json(const Prediction& prediction) {
-  ordered_json out;
+  Json out;
   out["stepcast_memory_timeline"] = 1;
   out["device_memory_bytes"] = prediction.device_memory;
   out["columns"] = {"time_s"};
   for (int i = 0; i < kMemoryCategories; ++i) {
     out["columns"].push_back(fmt::format("{}_bytes", name_of(static_cast<MemoryCategory>(i))));
   }
-  out["classes"] = ordered_json::array();
+  out["classes"] = Json::array();
   for (const RankClass& rank_class : prediction.rank_classes) {
-    ordered_json entry;
+    Json entry;
     entry["ranks"] = ranks_text(rank_class.ranks);
     entry["stage"] = rank_class.stage;
-    entry["samples"] = ordered_json::array();
+    entry["samples"] = Json::array();
     out["classes"].push_back(std::move(entry));
   }
   for (const MemorySample& sample : prediction.memory_samples) {
-    ordered_json row = ordered_json::array({sample.at.value()});
+    Json row = Json::array({sample.at.value()});
     for (const ByteCount bytes : sample.parts) row.push_back(bytes);
     out["classes"][static_cast<std::size_t>(sample.rank_class)]["samples"].push_back(
         std::move(row));

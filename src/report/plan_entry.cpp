@@ -4,26 +4,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "report/prediction_json.h"
 #include "report/run_report.h"
 
 namespace stepcast {
 
-using nlohmann::ordered_json;
-
-ordered_json layout_object(const Planner& planner, const LayoutChoice& choice) {
+Json layout_object(const Planner& planner, const LayoutChoice& choice) {
   Scenario scenario = planner.space().base();
   planner.space().put(choice, scenario);
   return layout_object(scenario);
 }
 
-ordered_json plan_entry(const Planner& planner, const FoundLayout& found, const RunOutlook* run) {
+Json plan_entry(const Planner& planner, const FoundLayout& found, const RunOutlook* run) {
   Scenario scenario = planner.space().base();
   planner.space().put(found.choice, scenario);
-  ordered_json out;
+  Json out;
   out["layout"] = layout_object(scenario);
   out["cluster"] = {{"base", scenario.cluster.spec.name}, {"gpus", scenario.cluster.gpus()}};
   out["prediction"] = prediction_object(scenario, found.prediction);
@@ -35,12 +33,12 @@ ordered_json plan_entry(const Planner& planner, const FoundLayout& found, const 
   return out;
 }
 
-ordered_json pareto_entry(const Planner& planner, const FoundLayout& found, const RunOutlook* run) {
+Json pareto_entry(const Planner& planner, const FoundLayout& found, const RunOutlook* run) {
   const Cluster& cluster = planner.space().base().cluster;
-  ordered_json out{{"step_time_s", found.prediction.step_time.value()},
-                   {"peak_device_bytes", found.prediction.peak_device},
-                   {"gpus", cluster.gpus()},
-                   {"cluster", cluster.spec.name}};
+  Json out{{"step_time_s", found.prediction.step_time.value()},
+           {"peak_device_bytes", found.prediction.peak_device},
+           {"gpus", cluster.gpus()},
+           {"cluster", cluster.spec.name}};
   if (run != nullptr) {
     const RunForecast& forecast = run->forecast;
     if (forecast.length && forecast.length->dollars) {
@@ -68,15 +66,12 @@ std::vector<std::string> layout_csv_cells(const Planner& planner, const LayoutCh
   const auto resolved = to_json(scenario);
   std::vector<std::string> out = {name_of(scenario.training.framework)};
   for (const LayoutDimension& dimension : layout_dimensions()) {
-    std::string path = std::string("/") + dimension.path;
-    std::replace(path.begin(), path.end(), '.', '/');
-    const nlohmann::json::json_pointer pointer(path);
-    if (!resolved.contains(pointer)) {  // a key that says nothing here
+    const SortedJson* value = resolved.find_path(dimension.path);
+    if (value == nullptr) {  // a key that says nothing here
       out.emplace_back();
-      continue;
+    } else {
+      out.push_back(value->is_string() ? value->get_text() : json_text(*value));
     }
-    const auto& value = resolved.at(pointer);
-    out.push_back(value.is_string() ? value.get<std::string>() : json_text(value));
   }
   out.push_back(fmt::format("{}", scenario.layout.dp));
   return out;

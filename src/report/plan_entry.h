@@ -2,10 +2,10 @@
 // A found layout as JSON and CSV: what places of one cluster and of several have in common.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "economics/run_forecast.h"
 #include "plan/planner.h"
 #include "report/text_table.h"
@@ -13,15 +13,13 @@
 namespace stepcast {
 
 // The resolved `layout`, and `framework`.
-nlohmann::ordered_json layout_object(const Planner& planner, const LayoutChoice& choice);
+Json layout_object(const Planner& planner, const LayoutChoice& choice);
 
 // `layout`, `cluster`, `prediction`, `economics` with a run, `bound_s`.
-nlohmann::ordered_json plan_entry(const Planner& planner, const FoundLayout& found,
-                                  const RunOutlook* run);
+Json plan_entry(const Planner& planner, const FoundLayout& found, const RunOutlook* run);
 
 // A point of the front of time, memory, GPUs and, with a run, money.
-nlohmann::ordered_json pareto_entry(const Planner& planner, const FoundLayout& found,
-                                    const RunOutlook* run);
+Json pareto_entry(const Planner& planner, const FoundLayout& found, const RunOutlook* run);
 
 // "framework", one for each dimension of the search, "dp".
 std::vector<Column> layout_csv_columns();

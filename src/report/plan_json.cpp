@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "report/breakdown.h"
+#include "report/figure_columns.h"
 #include "report/number_text.h"
 #include "report/plan_entry.h"
 #include "report/plan_report.h"
@@ -15,44 +15,40 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::ordered_json;
-
 class PlanWriter {
  public:
   explicit PlanWriter(const PlanReport& report) : report_(report) {}
 
-  ordered_json object();
+  Json object();
 
  private:
-  ordered_json layout(const LayoutChoice& choice) const {
-    return layout_object(report_.planner, choice);
-  }
+  Json layout(const LayoutChoice& choice) const { return layout_object(report_.planner, choice); }
   std::optional<RunOutlook> run(const FoundLayout& found) const {
     if (report_.prices == nullptr) return std::nullopt;
     return outlook_of(report_.planner, *report_.prices, found);
   }
-  ordered_json plan(const FoundLayout& found) const {
+  Json plan(const FoundLayout& found) const {
     const auto of_run = run(found);
-    ordered_json out = plan_entry(report_.planner, found, of_run ? &*of_run : nullptr);
+    Json out = plan_entry(report_.planner, found, of_run ? &*of_run : nullptr);
     out["reason"] = reason(report_, found);
     return out;
   }
-  ordered_json rejected(const RejectedLayout& large) {
+  Json rejected(const RejectedLayout& large) {
     return {{"layout", layout(large.choice)},
             {"bound", "memory"},
             {"value", large.device_bytes},
             {"limit", report_.result.memory_limit}};
   }
-  ordered_json why_not(const WhyNot& why);
+  Json why_not(const WhyNot& why);
 
   const PlanReport& report_;
 };
 
-ordered_json PlanWriter::why_not(const WhyNot& why) {
-  ordered_json out;
+Json PlanWriter::why_not(const WhyNot& why) {
+  Json out;
   out["asked"] = why.asked;
   if (!why.rules.empty()) {
-    out["rules"] = ordered_json::array();
+    out["rules"] = Json::array();
     for (const Error& error : why.rules) out["rules"].push_back(to_string(error));
   } else if (why.large) {
     out["bound"] = "memory";
@@ -69,25 +65,25 @@ ordered_json PlanWriter::why_not(const WhyNot& why) {
   return out;
 }
 
-ordered_json PlanWriter::object() {
+Json PlanWriter::object() {
   const SearchResult& result = report_.result;
-  ordered_json out;
+  Json out;
   out["stepcast"] = 1;
   if (report_.prices != nullptr) out["objective"] = name_of(report_.objective);
-  out["plans"] = ordered_json::array();
+  out["plans"] = Json::array();
   std::size_t place = 0;
   for (const PlanRow& row : plan_rows(report_)) {
-    ordered_json entry{{"place", ++place}, {"equal_layouts", row.equals}};
+    Json entry{{"place", ++place}, {"equal_layouts", row.equals}};
     entry.update(plan(*row.found));
     out["plans"].push_back(std::move(entry));
   }
   if (!report_.recorded.empty()) out["recorded_runs"] = recorded_runs_object(report_.recorded);
   if (report_.today) {
     const Prediction& today = report_.today->prediction;
-    ordered_json standing{{"layout", report_.today->layout}, {"fits", today.fits}};
+    Json standing{{"layout", report_.today->layout}, {"fits", today.fits}};
     put(standing, "step_time_s", today.step_time.value());
     const auto of_today = place_of_today(report_);
-    standing["place"] = of_today ? ordered_json(*of_today) : ordered_json();
+    standing["place"] = of_today ? Json(*of_today) : Json();
     if (!result.found.empty()) {
       put(standing, "behind_first",
           today.step_time / result.found.front().prediction.step_time - 1);
@@ -95,20 +91,20 @@ ordered_json PlanWriter::object() {
     out["today"] = std::move(standing);
   }
   if (!report_.export_note.empty()) out["export_note"] = report_.export_note;
-  out["pareto"] = ordered_json::array();
+  out["pareto"] = Json::array();
   for (const std::size_t index : result.front) {
     const auto of_run = run(result.found[index]);
     out["pareto"].push_back(
         pareto_entry(report_.planner, result.found[index], of_run ? &*of_run : nullptr));
   }
-  out["rejected"] = ordered_json::array();
+  out["rejected"] = Json::array();
   for (const RejectedLayout& large : result.too_large) out["rejected"].push_back(rejected(large));
   for (const auto& [key, rule] : result.space.rules) {
     out["rejected"].push_back(
         {{"rule", key}, {"branches", rule.subtrees}, {"example", rule.example.message}});
   }
   if (!report_.why_not.empty()) {
-    out["why_not"] = ordered_json::array();
+    out["why_not"] = Json::array();
     for (const WhyNot& why : report_.why_not) out["why_not"].push_back(why_not(why));
   }
   put(out, "searched", result.combinations);
@@ -130,11 +126,8 @@ Written plan_json(const PlanReport& report) { return json_file(PlanWriter(report
 Written plan_csv(const PlanReport& report) {
   std::vector<Column> columns = {{"place"}, {"gpus"}};
   for (Column& column : layout_csv_columns()) columns.push_back(std::move(column));
-  for (const char* title :
-       {"step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_s_per_gpu", "mfu",
-        "peak_device_bytes", "bound_s", "equal_layouts", "reason"}) {
-    columns.push_back({title});
-  }
+  for (Column& column : figure_keys(kPlanRows)) columns.push_back(std::move(column));
+  for (const char* title : {"bound_s", "equal_layouts", "reason"}) columns.push_back({title});
   const bool money = report.prices != nullptr;
   if (money) {
     for (Column& column : run_csv_columns()) columns.push_back(std::move(column));
@@ -142,7 +135,6 @@ Written plan_csv(const PlanReport& report) {
   TextTable table(columns);
   std::size_t place = 0;
   for (const PlanRow& row : plan_rows(report)) {
-    const Prediction& p = row.found->prediction;
     std::vector<std::string> cells = {
         fmt::format("{}", ++place),
         fmt::format("{}", report.planner.space().base().cluster.gpus())};
@@ -150,10 +142,11 @@ Written plan_csv(const PlanReport& report) {
       for (std::string& cell : more) cells.push_back(std::move(cell));
     };
     add(layout_csv_cells(report.planner, row.found->choice));
-    add({exact_text(p.step_time.value()), exact_text(p.step_time_low.value()),
-         exact_text(p.step_time_high.value()), exact_text(p.tokens_per_s_per_gpu),
-         exact_text(p.mfu), fmt::format("{}", p.peak_device), exact_text(row.found->bound_s),
-         fmt::format("{}", row.equals), reason(report, *row.found)});
+    for (const FigureCell& cell : figure_cells(kPlanRows, row.found->prediction)) {
+      cells.push_back(cell.exact());
+    }
+    add({exact_text(row.found->bound_s), fmt::format("{}", row.equals),
+         reason(report, *row.found)});
     if (money) add(run_csv_cells(outlook_of(report.planner, *report.prices, *row.found)));
     table.add_row(std::move(cells));
   }

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "layout/keys.h"
 #include "plan/ranking.h"
 #include "report/breakdown.h"
@@ -201,13 +201,13 @@ std::vector<std::string> row_layouts(const PlanReport& report, const std::vector
   Scenario scenario = report.planner.space().base();
   for (const auto& [words, members] : alike) {
     if (members.size() < 2) continue;
-    std::vector<nlohmann::json> layouts;
+    std::vector<SortedJson> layouts;
     for (const std::size_t i : members) {
       report.planner.space().put(rows[i].found->choice, scenario);
       layouts.push_back(write_keys(scenario, layout_keys()));
     }
     std::vector<ComparedDocument> documents;
-    for (const nlohmann::json& layout : layouts) documents.push_back({layout, true});
+    for (const SortedJson& layout : layouts) documents.push_back({layout, true});
     for (const KeyDifference& one : key_differences(documents)) {
       for (std::size_t m = 0; m < members.size(); ++m) {
         out[members[m]] += fmt::format(" · {} {}", one.key, one.values[m]);

@@ -3,6 +3,7 @@
 
 #include "report/breakdown.h"
 #include "report/document_form.h"
+#include "report/figure_columns.h"
 #include "report/number_text.h"
 #include "report/plan_entry.h"
 #include "report/plan_report.h"
@@ -19,7 +20,9 @@ Written ranking(const PlanReport& report, Form form) {
   const bool money = report.prices != nullptr;
   const bool length =
       money && report.planner.space().base().run && report.planner.space().base().run->tokens;
-  std::vector<Column> columns = {{"place"}, {"step"}, {"90 %"}, {"tokens/s/GPU"}, {"MFU"}, {"GiB"}};
+  std::vector<Column> columns = {{"place"}};
+  for (const char* title : figure_titles(kGrid)) columns.push_back({title});
+  columns.insert(columns.begin() + 2, {"90 %"});  // behind the step
   if (money) {
     for (Column& column : run_columns(length)) columns.push_back(std::move(column));
   }
@@ -34,13 +37,10 @@ Written ranking(const PlanReport& report, Form form) {
     const Prediction& p = row.found->prediction;
     std::string layout = layouts[place];
     if (row.equals > 0) layout += fmt::format(" (and {} equal)", row.equals);
-    std::vector<std::string> cells = {
-        fmt::format("{}", ++place),
-        time_text(p.step_time),
-        range_text(time_text(p.step_time_low), time_text(p.step_time_high)),
-        number_text(p.tokens_per_s_per_gpu),
-        percent_text(p.mfu),
-        gib_text(p.peak_device)};
+    std::vector<std::string> cells = {fmt::format("{}", ++place)};
+    for (const FigureCell& cell : figure_cells(kGrid, p)) cells.push_back(cell.text());
+    cells.insert(cells.begin() + 2,
+                 range_text(time_text(p.step_time_low), time_text(p.step_time_high)));
     if (money) {
       const RunOutlook run = outlook_of(report.planner, *report.prices, *row.found);
       for (std::string& cell : run_cells(run, length)) cells.push_back(std::move(cell));

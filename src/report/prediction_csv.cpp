@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "report/breakdown.h"
+#include "report/figure_columns.h"
 #include "report/number_text.h"
 #include "report/prediction_table.h"
 #include "report/text_table.h"
@@ -63,23 +64,18 @@ Written prediction_csv(const Scenario& scenario, const Prediction& prediction,
   CsvLine line;
   add_scenario(line, scenario);
   line.add("fits", std::string(prediction.fits ? "true" : "false"));
-  line.add("step_time_s", prediction.step_time);
-  line.add("step_time_low_s", prediction.step_time_low);
-  line.add("step_time_high_s", prediction.step_time_high);
-  line.add("tokens_per_s", prediction.tokens_per_s);
-  line.add("tokens_per_s_per_gpu", prediction.tokens_per_s_per_gpu);
-  line.add("model_tflops_per_gpu", prediction.model_tflops_per_gpu);
-  line.add("hardware_tflops_per_gpu", prediction.hardware_tflops_per_gpu);
-  line.add("mfu", prediction.mfu);
-  line.add("hfu", prediction.hfu);
-  line.add("bubble_fraction", prediction.bubble_fraction);
+  const std::vector<FigureCell> cells = figure_cells(kForecastRow, prediction);
+  const auto add_figures = [&](bool memory) {
+    for (const FigureCell& cell : cells) {
+      const bool is_memory = cell.figure.group == FigureGroup::kMemory;
+      if (is_memory == memory) line.add(cell.figure.key, cell.exact());
+    }
+  };
+  add_figures(false);
   for (const TimePart& part : parts_of(prediction.time)) {
     line.add(fmt::format("{}_s", part.key), part.time);
   }
-  line.add("peak_memory_bytes", prediction.peak_memory);
-  line.add("peak_reserved_bytes", prediction.peak_reserved);
-  line.add("peak_device_bytes", prediction.peak_device);
-  line.add("device_memory_bytes", prediction.device_memory);
+  add_figures(true);
   for (int i = 0; i < kProvenances; ++i) {
     line.add(fmt::format("provenance_{}", name_of(static_cast<Provenance>(i))),
              prediction.provenance[static_cast<std::size_t>(i)]);

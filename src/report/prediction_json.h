@@ -2,23 +2,23 @@
 // A forecast as JSON (format 1; docs/formats/prediction.md).
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "core/json_tree.h"
 #include "core/text/written.h"
 #include "predict/prediction.h"
 
 namespace stepcast {
 
 // Whatever is not applicable or not finite is left out.
-nlohmann::ordered_json prediction_object(const Scenario& scenario, const Prediction& prediction);
+Json prediction_object(const Scenario& scenario, const Prediction& prediction);
 Written prediction_json(const Scenario& scenario, const Prediction& prediction);
 
 // The layout with every default, and its framework.
-nlohmann::ordered_json layout_object(const Scenario& scenario);
-nlohmann::ordered_json time_object(const TimeParts& parts);  // its `time_s`
+Json layout_object(const Scenario& scenario);
+Json time_object(const TimeParts& parts);  // its `time_s`
 
 // Sets `object[key]` unless the value is not finite, which JSON cannot say.
-void put(nlohmann::ordered_json& object, const char* key, double value);
+void put(Json& object, const char* key, double value);
 
 }  // namespace stepcast

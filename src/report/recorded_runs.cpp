@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "predict/mechanisms.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
@@ -104,9 +104,8 @@ Written recorded_runs_table(const RecordedRuns& runs, Form form) {
   return out + bullet(recorded_runs_text(runs), form);
 }
 
-nlohmann::ordered_json recorded_runs_object(const RecordedRuns& runs) {
-  nlohmann::ordered_json out{{"nearest", nlohmann::ordered_json::array()},
-                             {"mechanisms", nlohmann::ordered_json::array()}};
+Json recorded_runs_object(const RecordedRuns& runs) {
+  Json out{{"nearest", Json::array()}, {"mechanisms", Json::array()}};
   for (const RecordedRun& run : runs.nearest) {
     out["nearest"].push_back({{"run", run.run},
                               {"likeness", run.likeness},

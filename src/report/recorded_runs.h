@@ -2,10 +2,10 @@
 // The recorded runs that a forecast resembles most, and how forecasts of them erred.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "layout/scenario.h"
 #include "predict/measured_errors.h"
 #include "report/document_form.h"
@@ -39,6 +39,6 @@ RecordedRuns recorded_runs(const Scenario& scenario, const MeasuredErrors& error
 // mean of 2 runs with fsdp: context parallelism, ring"; empty without any.
 std::string recorded_runs_text(const RecordedRuns& runs);
 Written recorded_runs_table(const RecordedRuns& runs, Form form);
-nlohmann::ordered_json recorded_runs_object(const RecordedRuns& runs);
+Json recorded_runs_object(const RecordedRuns& runs);
 
 }  // namespace stepcast

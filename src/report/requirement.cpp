@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 
 #include "core/unit_text.h"
+#include "predict/figures.h"
 #include "report/number_text.h"
 
 namespace stepcast {
@@ -16,11 +16,18 @@ namespace stepcast {
 struct RequiredFigure {
   const char* name;
   bool truth = false;  // stands alone; else it has a limit
-  // Empty where the forecast has none.
-  std::optional<double> (*value)(const Prediction& prediction, const RunOutlook* run);
+  // Empty where the run has none.
+  std::optional<double> (*of_run)(const RunOutlook& run) = nullptr;
   Result<double> (*limit)(std::string_view text) = nullptr;
   std::string (*text)(double value) = nullptr;
-  const char* needs = "";  // says what to give where it is not there
+  const char* needs = "";          // says what to give where it is not there
+  const Figure* figure = nullptr;  // given: of the forecast, and not of its run
+
+  std::optional<double> value(const Prediction& prediction, const RunOutlook* run) const {
+    if (figure != nullptr) return figure->of(prediction);
+    if (of_run == nullptr) return prediction.fits ? 1 : 0;
+    return run != nullptr ? of_run(*run) : std::nullopt;
+  }
 };
 
 namespace {
@@ -36,81 +43,70 @@ Result<double> read_bytes(std::string_view text) {
 std::string seconds_text(double value) { return time_text(Seconds(value)); }
 std::string bytes_text(double value) { return gib_text(std::llround(value)) + " GiB"; }
 std::string days_text(double value) { return duration_text(Seconds(value * 86400)); }
-std::string figure_text(double value) { return number_text(value); }
+std::string rate_number_text(double value) { return number_text(value); }
 std::string fraction_text(double value) { return percent_text(value); }
-
-const RunLength* length_of(const RunOutlook* run) {
-  return run != nullptr && run->forecast.length ? &*run->forecast.length : nullptr;
-}
 
 std::optional<double> truth_of(const std::optional<bool>& truth) {
   if (!truth) return std::nullopt;
   return *truth ? 1 : 0;
 }
 
-using Forecast = const Prediction&;
-using Run = const RunOutlook*;
+using Run = const RunOutlook&;
 using Value = std::optional<double>;
 
 constexpr const char* kTokens = "--tokens says how long the run is";
 
-constexpr std::array kFigures = {
-    RequiredFigure{"fits", true, [](Forecast p, Run) -> Value { return p.fits ? 1 : 0; }},
-    RequiredFigure{"step_time", false, [](Forecast p, Run) -> Value { return p.step_time.value(); },
-                   read_seconds, seconds_text},
-    RequiredFigure{"mfu", false, [](Forecast p, Run) -> Value { return p.mfu; }, parse_fraction,
-                   fraction_text},
-    RequiredFigure{"hfu", false, [](Forecast p, Run) -> Value { return p.hfu; }, parse_fraction,
-                   fraction_text},
-    RequiredFigure{"bubble", false, [](Forecast p, Run) -> Value { return p.bubble_fraction; },
-                   parse_fraction, fraction_text},
-    RequiredFigure{"tokens_per_s", false, [](Forecast p, Run) -> Value { return p.tokens_per_s; },
-                   parse_count, figure_text},
-    RequiredFigure{"tokens_per_s_per_gpu", false,
-                   [](Forecast p, Run) -> Value { return p.tokens_per_s_per_gpu; }, parse_count,
-                   figure_text},
-    RequiredFigure{"tflops", false, [](Forecast p, Run) -> Value { return p.model_tflops_per_gpu; },
-                   parse_count, figure_text},
-    RequiredFigure{"memory", false,
-                   [](Forecast p, Run) -> Value { return static_cast<double>(p.peak_device); },
-                   read_bytes, bytes_text},
-    RequiredFigure{"goodput", false,
-                   [](Forecast, Run run) -> Value {
-                     if (run == nullptr) return std::nullopt;
-                     return run->forecast.goodput.value;
-                   },
-                   parse_fraction, fraction_text, kTokens},
-    RequiredFigure{"days", false,
-                   [](Forecast, Run run) -> Value {
-                     const RunLength* length = length_of(run);
-                     if (length == nullptr) return std::nullopt;
-                     return length->wall_s.value / 86400;
-                   },
-                   parse_count, days_text, kTokens},
-    RequiredFigure{"cost", false,
-                   [](Forecast, Run run) -> Value {
-                     const RunLength* length = length_of(run);
-                     if (length == nullptr || !length->dollars) return std::nullopt;
-                     return length->dollars->value;
-                   },
-                   parse_dollars, dollars_text, "--tokens and a price: --price DOLLARS"},
-    RequiredFigure{"deadline", true,
-                   [](Forecast, Run run) -> Value {
-                     const RunLength* length = length_of(run);
-                     return length == nullptr ? std::nullopt : truth_of(length->meets_deadline);
-                   },
-                   nullptr, nullptr, "--tokens and --deadline"},
-    RequiredFigure{"budget", true,
-                   [](Forecast, Run run) -> Value {
-                     const RunLength* length = length_of(run);
-                     return length == nullptr ? std::nullopt : truth_of(length->within_budget);
-                   },
-                   nullptr, nullptr, "--tokens, --budget and a price"},
+constexpr RequiredFigure kOfRun[] = {
+    {"goodput", false, [](Run run) -> Value { return run.forecast.goodput.value; }, parse_fraction,
+     fraction_text, kTokens},
+    {"days", false,
+     [](Run run) -> Value {
+       if (!run.forecast.length) return std::nullopt;
+       return run.forecast.length->wall_s.value / 86400;
+     },
+     parse_count, days_text, kTokens},
+    {"cost", false,
+     [](Run run) -> Value {
+       if (!run.forecast.length || !run.forecast.length->dollars) return std::nullopt;
+       return run.forecast.length->dollars->value;
+     },
+     parse_dollars, dollars_text, "--tokens and a price: --price DOLLARS"},
+    {"deadline", true,
+     [](Run run) -> Value {
+       return run.forecast.length ? truth_of(run.forecast.length->meets_deadline) : std::nullopt;
+     },
+     nullptr, nullptr, "--tokens and --deadline"},
+    {"budget", true,
+     [](Run run) -> Value {
+       return run.forecast.length ? truth_of(run.forecast.length->within_budget) : std::nullopt;
+     },
+     nullptr, nullptr, "--tokens, --budget and a price"},
 };
 
-std::vector<std::string> required_figures() {
+// How a figure's limit is read and its value said, by its unit.
+RequiredFigure requirable(const Figure& figure) {
+  RequiredFigure out{figure.required, false, nullptr, parse_count, rate_number_text, "", &figure};
+  if (figure.unit == FigureUnit::kSeconds) out.limit = read_seconds, out.text = seconds_text;
+  if (figure.unit == FigureUnit::kFraction) out.limit = parse_fraction, out.text = fraction_text;
+  if (figure.unit == FigureUnit::kBytes) out.limit = read_bytes, out.text = bytes_text;
+  return out;
+}
+
+const std::vector<RequiredFigure>& requirable_figures() {
+  static const std::vector<RequiredFigure> all = [] {
+    std::vector<RequiredFigure> out{{"fits", true}};
+    for (const Figure& figure : figures()) {
+      if (figure.required != nullptr) out.push_back(requirable(figure));
+    }
+    out.insert(out.end(), std::begin(kOfRun), std::end(kOfRun));
+    return out;
+  }();
+  return all;
+}
+
+std::vector<std::string> required_names() {
   std::vector<std::string> out;
-  for (const RequiredFigure& figure : kFigures) out.emplace_back(figure.name);
+  for (const RequiredFigure& figure : requirable_figures()) out.emplace_back(figure.name);
   return out;
 }
 
@@ -122,11 +118,11 @@ Result<Requirement> parse_one(const std::string& text) {
   const std::size_t sign = text.find_first_of("<>=");
   const std::string name = text.substr(0, sign);
   const auto row = std::ranges::find_if(
-      kFigures, [&](const RequiredFigure& figure) { return name == figure.name; });
-  if (row == kFigures.end()) {
-    const std::string near = did_you_mean(name, required_figures());
+      requirable_figures(), [&](const RequiredFigure& figure) { return name == figure.name; });
+  if (row == requirable_figures().end()) {
+    const std::string near = did_you_mean(name, required_names());
     return failure(bad(fmt::format("'{}' is no figure of a forecast", name),
-                       near.empty() ? "one of " + one_of(required_figures()) : near));
+                       near.empty() ? "one of " + one_of(required_names()) : near));
   }
   Requirement out{text, &*row, true, 1};
   if (sign == std::string::npos) {

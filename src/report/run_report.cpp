@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "economics/batch_notes.h"
 #include "economics/run_simulation.h"
 #include "report/document_form.h"
@@ -18,8 +18,6 @@
 
 namespace stepcast {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr double kJoulesPerKwh = 3.6e6;
 
@@ -134,14 +132,14 @@ TextTable assumptions_table(const RunTerms& terms) {
   return table;
 }
 
-void put_spread(ordered_json& out, const std::string& name, const std::string& unit,
+void put_spread(Json& out, const std::string& name, const std::string& unit,
                 const FigureRange& spread) {
   put(out, (name + unit).c_str(), spread.value);
   put(out, (name + "_low" + unit).c_str(), spread.low);
   put(out, (name + "_high" + unit).c_str(), spread.high);
 }
 
-void put_length(ordered_json& out, const RunTerms& terms, const RunLength& length) {
+void put_length(Json& out, const RunTerms& terms, const RunLength& length) {
   put(out, "tokens", *terms.tokens);
   put(out, "steps", length.steps);
   put(out, "training_time_s", length.training.value());
@@ -162,8 +160,8 @@ void put_length(ordered_json& out, const RunTerms& terms, const RunLength& lengt
   }
 }
 
-void put_checkpoints(ordered_json& out, const RunTerms& terms, const RunForecast& run) {
-  ordered_json& object = out["checkpoint"] = ordered_json::object();
+void put_checkpoints(Json& out, const RunTerms& terms, const RunForecast& run) {
+  Json& object = out["checkpoint"] = Json::object();
   put(object, "bytes", terms.checkpoint.value());
   put(object, "time_s", terms.hazards.process.checkpoint.value());
   if (run.interval) put(object, "interval_s", run.interval->value());
@@ -171,7 +169,7 @@ void put_checkpoints(ordered_json& out, const RunTerms& terms, const RunForecast
   if (run.daly) put(object, "daly_interval_s", run.daly->value());
 }
 
-void add_numbers(const ordered_json& object, const std::string& path,
+void add_numbers(const Json& object, const std::string& path,
                  std::vector<std::pair<std::string, double>>& out) {
   for (const auto& [key, value] : object.items()) {
     const std::string title = path + "_" + key;
@@ -199,10 +197,10 @@ Written run_table(const RunTerms& terms, const RunForecast& run, Form form) {
   return out;
 }
 
-ordered_json run_object(const RunTerms& terms, const RunForecast& run) {
-  ordered_json out = ordered_json::object();
+Json run_object(const RunTerms& terms, const RunForecast& run) {
+  Json out = Json::object();
   put_spread(out, "goodput", "", run.goodput);
-  ordered_json& shares = out["wall_shares"] = ordered_json::object();
+  Json& shares = out["wall_shares"] = Json::object();
   for (const WallShare& share : wall_share_list(run.shares)) put(shares, share.key, share.share);
   if (run.between_interruptions) {
     put(out, "between_interruptions_s", run.between_interruptions->value());
@@ -218,7 +216,7 @@ ordered_json run_object(const RunTerms& terms, const RunForecast& run) {
     put(out, "usd_per_million_tokens", *run.dollars_per_million_tokens);
   }
   if (run.length) put_length(out, terms, *run.length);
-  out["assumptions"] = ordered_json::array();
+  out["assumptions"] = Json::array();
   for (const Assumption& a : terms.assumptions) {
     out["assumptions"].push_back({{"key", a.key}, {"value", a.value}, {"basis", a.basis}});
   }

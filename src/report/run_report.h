@@ -3,11 +3,11 @@
 // (docs/economics.md).
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "economics/run_forecast.h"
 #include "report/document_form.h"
 
@@ -26,7 +26,7 @@ std::vector<WallShare> wall_share_list(const WallShares& shares);
 Written run_table(const RunTerms& terms, const RunForecast& run, Form form);
 
 // The key `economics`. Whatever is not applicable or not finite is left out.
-nlohmann::ordered_json run_object(const RunTerms& terms, const RunForecast& run);
+Json run_object(const RunTerms& terms, const RunForecast& run);
 
 // The numbers of that object as columns of CSV: "run_goodput", "run_checkpoint_interval_s".
 std::vector<std::pair<std::string, double>> run_columns(const RunTerms& terms,

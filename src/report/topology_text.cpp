@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "cluster/write_cluster.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "report/document_form.h"
 #include "report/number_text.h"

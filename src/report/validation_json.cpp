@@ -1,55 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/validation_json.h"
 
-#include <nlohmann/json.hpp>
+#include <cmath>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "report/prediction_json.h"
+#include "validate/run_figures.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::ordered_json;
-
-void put_spread(ordered_json& out, const std::string& name, const std::string& unit,
-                const Spread& spread) {
-  put(out, (name + unit).c_str(), spread.median);
+void put_spread(Json& out, std::string name, const Spread& spread) {
+  put(out, name.c_str(), spread.median);
+  const std::string unit = name.ends_with("_s") ? "_s" : "";
+  name.resize(name.size() - unit.size());
   put(out, (name + "_p10" + unit).c_str(), spread.p10);
   put(out, (name + "_p90" + unit).c_str(), spread.p90);
 }
 
-ordered_json memory_object(const MemoryParts& memory) {
-  ordered_json out;
+Json memory_object(const MemoryParts& memory) {
+  Json out;
   for (int i = 0; i < kMemoryCategories; ++i) {
     out[name_of(static_cast<MemoryCategory>(i))] = memory[static_cast<std::size_t>(i)];
   }
   return out;
 }
 
-ordered_json measured_object(const MeasuredRun& run) {
-  ordered_json out;
+Json measured_object(const MeasuredRun& run) {
+  Json out;
   out["steps"] = run.periods;
-  put_spread(out, "step_time", "_s", run.step_time);
-  if (!run.alone) {
-    put(out, "tokens_per_s", run.tokens_per_s);
-    put(out, "tokens_per_s_per_gpu", run.tokens_per_s_per_gpu);
-    put(out, "model_tflops_per_gpu", run.model_tflops_per_gpu);
+  for (const RunFigure& figure : run_figures()) {
+    if (figure.spread) {
+      put_spread(out, figure.key, *figure.spread(run));
+    } else if (const auto value = figure.measured(run); value && !figure.is_memory()) {
+      put(out, figure.key, *value);
+    }
   }
-  if (run.mfu) put(out, "mfu", *run.mfu);
-  put_spread(out, "bubble_fraction", "", run.bubble_fraction);
   out["critical_rank"] = run.critical_rank.value;
   out["time_s"] = time_object(run.time);
-  out["peak_memory_bytes"] = run.peak_memory;
-  if (run.device_used) out["device_used_bytes"] = *run.device_used;
+  for (const RunFigure& figure : run_figures()) {
+    const auto value = figure.measured(run);
+    if (value && figure.is_memory()) out[figure.key] = std::llround(*value);
+  }
   if (run.load) {
     out["machine_load"] = {{"host", run.load->host},
                            {"others_fraction", run.load->processors.others_fraction()},
                            {"stolen_fraction", run.load->processors.stolen_fraction()},
                            {"busy", run.load->processors.is_too_busy()}};
   }
-  out["ranks"] = ordered_json::array();
+  out["ranks"] = Json::array();
   for (const MeasuredRank& rank : run.ranks) {
-    ordered_json one;
+    Json one;
     one["rank"] = rank.rank.value;
     one["host"] = rank.host;
     one["stage"] = rank.stage;
@@ -64,14 +66,14 @@ ordered_json measured_object(const MeasuredRun& run) {
   return out;
 }
 
-ordered_json alone_object(const RankAlone& alone) {
-  ordered_json out;
+Json alone_object(const RankAlone& alone) {
+  Json out;
   out["rank"] = alone.rank.value;
   out["of_ranks"] = alone.ranks;
   out["stage"] = alone.point.pp;
   out["tp"] = alone.point.tp;
   out["dp"] = alone.point.dp;
-  out["left_out"] = ordered_json::array();
+  out["left_out"] = Json::array();
   for (const LeftOut& one : alone.left_out) {
     out["left_out"].push_back(
         {{"what", one.what}, {"calls_per_step", one.calls}, {"bytes_per_step", one.bytes}});
@@ -79,8 +81,8 @@ ordered_json alone_object(const RankAlone& alone) {
   return out;
 }
 
-ordered_json operation_object(const ComparedOperation& operation) {
-  ordered_json out;
+Json operation_object(const ComparedOperation& operation) {
+  Json out;
   out["name"] = operation.name;
   out["phase"] = name_of(operation.phase);
   put(out, "predicted_calls", operation.predicted_calls);
@@ -96,14 +98,14 @@ const char* name_of(DriftState state) {
   return state == DriftState::kBetter ? "better" : "kept";
 }
 
-ordered_json drift_object(const BaselineDrift& drift) {
-  ordered_json out;
+Json drift_object(const BaselineDrift& drift) {
+  Json out;
   out["file"] = drift.file;
   out["updated"] = drift.updated;
   if (!drift.skipped.empty()) out["skipped"] = drift.skipped;
-  out["figures"] = ordered_json::array();
+  out["figures"] = Json::array();
   for (const DriftRow& row : drift.rows) {
-    ordered_json& one = out["figures"].emplace_back();
+    Json& one = out["figures"].emplace_back();
     one["of"] = row.predicted ? "predicted" : "measured";
     one["key"] = row.key;
     put(one, "recorded", row.recorded);
@@ -113,7 +115,7 @@ ordered_json drift_object(const BaselineDrift& drift) {
     put(one, "limit", *row.limit);
     one["state"] = name_of(row.state);
   }
-  out["broken"] = ordered_json::array();
+  out["broken"] = Json::array();
   for (const Finding& finding : drift.broken) {
     out["broken"].push_back({{"what", finding.title}, {"found", finding.message}});
   }
@@ -123,7 +125,7 @@ ordered_json drift_object(const BaselineDrift& drift) {
 }  // namespace
 
 Written validation_json(const Scenario& scenario, const Prediction& too_large) {
-  ordered_json out;
+  Json out;
   out["stepcast"] = 1;
   out["predicted"] = prediction_object(scenario, too_large);
   out["passed"] = false;
@@ -131,22 +133,22 @@ Written validation_json(const Scenario& scenario, const Prediction& too_large) {
 }
 
 Written validation_json(const Scenario& scenario, const Validation& validation) {
-  ordered_json out;
+  Json out;
   out["stepcast"] = 1;
   if (validation.alone) out["alone"] = alone_object(*validation.alone);
   out["predicted"] = prediction_object(scenario, validation.predicted);
   out["measured"] = measured_object(validation.measured);
-  ordered_json& error = out["error"] = ordered_json::object();
+  Json& error = out["error"] = Json::object();
   for (const ComparedFigure& figure : validation.figures) {
     if (figure.error) put(error, figure.key.c_str(), *figure.error);
   }
   out["covered"] = validation.covered;
-  out["operations"] = ordered_json::array();
+  out["operations"] = Json::array();
   for (const ComparedOperation& one : validation.operations) {
     out["operations"].push_back(operation_object(one));
   }
   if (const auto& numerics = validation.measured.numerics) {
-    ordered_json& object = out["numerics"] = ordered_json::object();
+    Json& object = out["numerics"] = Json::object();
     put(object, "loss_relative_error", numerics->loss_relative_error);
     if (numerics->parameter_relative_error) {
       put(object, "parameter_relative_error", *numerics->parameter_relative_error);
@@ -156,7 +158,7 @@ Written validation_json(const Scenario& scenario, const Validation& validation) 
       put(object, "parameter_limit", *validation.numerics->parameters);
     }
   }
-  out["broken"] = ordered_json::array();
+  out["broken"] = Json::array();
   for (const Finding& finding : validation.broken) {
     out["broken"].push_back({{"what", finding.title}, {"found", finding.message}});
   }

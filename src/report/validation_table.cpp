@@ -11,6 +11,7 @@
 #include "report/junit.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
+#include "validate/run_figures.h"
 
 namespace stepcast {
 namespace {
@@ -34,43 +35,39 @@ std::string points_text(double difference) {
   return fmt::format("{:+.1f} points", 100 * difference);
 }
 
+std::string value_text(const RunFigure& figure, double value) {
+  if (figure.is_memory()) return memory_text(value);
+  if (figure.unit == FigureUnit::kSeconds) return time_text(Seconds(value));
+  return figure.unit == FigureUnit::kFraction ? percent_text(value) : number_text(value);
+}
+
 TextTable figure_table(const Validation& validation) {
   const Prediction& predicted = validation.predicted;
-  const MeasuredRun& measured = validation.measured;
-  const auto time = [](double seconds) { return time_text(Seconds(seconds)); };
-  const auto error = [&](const char* key) {
-    const ComparedFigure* figure = validation.figure(key);
-    return figure != nullptr ? error_text(figure->error) : std::string();
-  };
   TextTable table({{"", Align::kLeft},
                    {"forecast"},
                    {"central 90 %"},
                    {"measured"},
                    {"p10 to p90"},
                    {"error"}});
-  table.add_row(
-      {"step time", time_text(predicted.step_time),
-       range_text(time_text(predicted.step_time_low), time_text(predicted.step_time_high)),
-       time(measured.step_time.median),
-       range_text(time(measured.step_time.p10), time(measured.step_time.p90)),
-       error("step_time_s")});
-  if (!measured.alone) {
-    table.add_row({"tokens/s", number_text(predicted.tokens_per_s), "",
-                   number_text(measured.tokens_per_s), "", error("tokens_per_s")});
-    table.add_row({"TFLOP/s per rank", number_text(predicted.model_tflops_per_gpu), "",
-                   number_text(measured.model_tflops_per_gpu), "", error("model_tflops_per_gpu")});
-  }
-  const Spread& bubble = measured.bubble_fraction;
-  table.add_row({"bubble", percent_text(predicted.bubble_fraction), "", percent_text(bubble.median),
-                 range_text(percent_text(bubble.p10), percent_text(bubble.p90)),
-                 points_text(predicted.bubble_fraction - bubble.median)});
-  table.add_row({"peak memory", memory_text(static_cast<double>(predicted.peak_memory)), "",
-                 memory_text(static_cast<double>(measured.peak_memory)), "",
-                 error("peak_memory_bytes")});
-  if (measured.device_used) {
-    table.add_row({"memory of the GPU", memory_text(static_cast<double>(predicted.peak_device)), "",
-                   memory_text(static_cast<double>(*measured.device_used)), "",
-                   error("device_used_bytes")});
+  const auto add = [&](const RunFigure& figure) {
+    const auto run = figure.measured(validation.measured);
+    if (figure.title == nullptr || !run) return;
+    const auto text = [&](double value) { return value_text(figure, value); };
+    const Spread* spread = figure.spread ? figure.spread(validation.measured) : nullptr;
+    const ComparedFigure* compared = validation.figure(figure.key);
+    table.add_row(
+        {figure.title, text(figure.predicted(predicted)),
+         figure.unit != FigureUnit::kSeconds
+             ? ""
+             : range_text(time_text(predicted.step_time_low), time_text(predicted.step_time_high)),
+         text(*run), spread ? range_text(text(spread->p10), text(spread->p90)) : "",
+         figure.as_difference && compared ? points_text(*compared->error)
+                                          : error_text(compared ? compared->error : std::nullopt)});
+  };
+  for (const bool memory : {false, true}) {
+    for (const RunFigure& figure : run_figures()) {
+      if (figure.is_memory() == memory) add(figure);
+    }
   }
   return table;
 }

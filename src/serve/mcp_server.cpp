@@ -5,15 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::ordered_json;
 
 // The newest revision has no handshake: a request names it.
 constexpr const char* kRevision = "2026-07-28";
@@ -43,11 +41,11 @@ enum Code : int {
 struct Failure {
   Code code;
   std::string message;
-  ordered_json data = nullptr;
+  Json data = nullptr;
 };
 
-std::string failed(const ordered_json& id, const Failure& failure) {
-  ordered_json out{{"jsonrpc", "2.0"}, {"id", id}};
+std::string failed(const Json& id, const Failure& failure) {
+  Json out{{"jsonrpc", "2.0"}, {"id", id}};
   out["error"] = {{"code", static_cast<int>(failure.code)}, {"message", failure.message}};
   if (!failure.data.is_null()) out["error"]["data"] = failure.data;
   return json_text(out);
@@ -56,12 +54,12 @@ std::string failed(const ordered_json& id, const Failure& failure) {
 // One request, with what its revision asks of an answer.
 class Request {
  public:
-  Request(const ToolContext& context, const std::string& version, const ordered_json& message)
+  Request(const ToolContext& context, const std::string& version, const Json& message)
       : context_(context), version_(version), message_(message) {
-    static const ordered_json none = ordered_json::object();
+    static const Json none = Json::object();
     params_ = message.contains("params") ? &message["params"] : &none;
     if (!params_->is_object() || !params_->contains("_meta")) return;
-    const ordered_json& meta = (*params_)["_meta"];
+    const Json& meta = (*params_)["_meta"];
     if (meta.is_object() && meta.contains(kVersionKey)) asked_ = meta[kVersionKey];
   }
 
@@ -73,47 +71,47 @@ class Request {
     const std::string method = message_["method"].get<std::string>();
     if (method == "initialize") return done(handshake());
     if (method == "server/discover") return done(discovered());
-    if (method == "ping") return done(ordered_json::object());
+    if (method == "ping") return done(Json::object());
     if (method == "tools/list") return done(tool_list());
     if (method == "tools/call") return call_tool();
     return failed(id(), {kNoMethod, fmt::format("there is no method '{}'", method)});
   }
 
  private:
-  const ordered_json& id() const { return message_["id"]; }
+  const Json& id() const { return message_["id"]; }
   bool is_newest() const { return !asked_.is_null(); }
 
-  std::string done(ordered_json result) const {
+  std::string done(Json result) const {
     if (is_newest()) result["resultType"] = "complete";
-    return json_text(ordered_json{{"jsonrpc", "2.0"}, {"id", id()}, {"result", std::move(result)}});
+    return json_text(Json{{"jsonrpc", "2.0"}, {"id", id()}, {"result", std::move(result)}});
   }
 
   Failure wrong_revision() const {
     return {kWrongRevision,
             "the server speaks another revision of the protocol",
-            {{"supported", ordered_json::array({kRevision})}, {"requested", asked_}}};
+            {{"supported", Json::array({kRevision})}, {"requested", asked_}}};
   }
 
-  ordered_json server_info() const {
+  Json server_info() const {
     return {{"name", "stepcast"}, {"title", "stepcast"}, {"version", version_}};
   }
 
-  ordered_json handshake() const {
+  Json handshake() const {
     const auto asked = params_->find("protocolVersion");
     const bool known = asked != params_->end() && asked->is_string() &&
                        std::ranges::find(kOlder, asked->get<std::string>()) != kOlder.end();
-    ordered_json out;
-    out["protocolVersion"] = known ? *asked : ordered_json(kOlder.front());
-    out["capabilities"] = {{"tools", ordered_json::object()}};
+    Json out;
+    out["protocolVersion"] = known ? *asked : Json(kOlder.front());
+    out["capabilities"] = {{"tools", Json::object()}};
     out["serverInfo"] = server_info();
     out["instructions"] = kInstructions;
     return out;
   }
 
-  ordered_json discovered() const {
-    ordered_json out;
-    out["supportedVersions"] = ordered_json::array({kRevision});
-    out["capabilities"] = {{"tools", ordered_json::object()}};
+  Json discovered() const {
+    Json out;
+    out["supportedVersions"] = Json::array({kRevision});
+    out["capabilities"] = {{"tools", Json::object()}};
     out["serverInfo"] = server_info();
     out["instructions"] = kInstructions;
     out["ttlMs"] = kKept_ms;
@@ -121,8 +119,8 @@ class Request {
     return out;
   }
 
-  ordered_json tool_list() const {
-    ordered_json out{{"tools", ordered_json::array()}};
+  Json tool_list() const {
+    Json out{{"tools", Json::array()}};
     for (const McpTool& tool : mcp_tools()) {
       out["tools"].push_back({{"name", tool.name},
                               {"title", tool.title},
@@ -155,21 +153,21 @@ class Request {
                            fmt::format("there is no tool '{}': use {}",
                                        name->get<std::string>().substr(0, 60), one_of(names))});
     }
-    static const ordered_json none = ordered_json::object();
+    static const Json none = Json::object();
     const auto arguments = params_->find("arguments");
     const auto answer = tool->call(context_, arguments == params_->end() ? none : *arguments);
     const std::string text = answer ? json_text(*answer) : to_string(answer.error());
-    ordered_json out;
-    out["content"] = ordered_json::array({{{"type", "text"}, {"text", text}}});
+    Json out;
+    out["content"] = Json::array({{{"type", "text"}, {"text", text}}});
     out["isError"] = !answer;
     return done(std::move(out));
   }
 
   const ToolContext& context_;
   const std::string& version_;
-  const ordered_json& message_;
-  const ordered_json* params_;
-  ordered_json asked_ = nullptr;  // the revision that the request names
+  const Json& message_;
+  const Json* params_;
+  Json asked_ = nullptr;  // the revision that the request names
 };
 
 }  // namespace
@@ -184,10 +182,11 @@ std::optional<std::string> McpServer::answer(std::string_view message) const {
   const bool names_id = id != parsed->end();
   const bool good_id = names_id && (id->is_string() || id->is_number_integer());
   const auto method = parsed->find("method");
-  if (method == parsed->end() || !method->is_string() || parsed->value("jsonrpc", "") != "2.0") {
+  if (method == parsed->end() || !method->is_string() ||
+      parsed->value("jsonrpc", Json()) != "2.0") {
     // An answer of the client: the server has asked it nothing.
     if (good_id && (parsed->contains("result") || parsed->contains("error"))) return std::nullopt;
-    return failed(good_id ? *id : ordered_json(nullptr),
+    return failed(good_id ? *id : Json(nullptr),
                   {kInvalidRequest, "a request has jsonrpc \"2.0\", an id and a method"});
   }
   if (!names_id) return std::nullopt;  // a notification

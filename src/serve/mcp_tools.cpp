@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "serve/short_answers.h"
 #include "serve/tool_arguments.h"
 #include "serve/tool_schemas.h"
@@ -14,8 +14,6 @@
 
 namespace stepcast {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr std::size_t kMostCompared = 16;
 constexpr std::int64_t kMostPlaces = 10;
@@ -37,7 +35,7 @@ Errors or_late(Errors errors, const ToolContext& context) {
            "ask for less, or start the server with a larger --time-limit"}};
 }
 
-Result<ordered_json> call_predict(const ToolContext& context, const ordered_json& given) {
+Result<Json> call_predict(const ToolContext& context, const Json& given) {
   ToolArguments arguments(context.data, given);
   const auto scenario = arguments.scenario();
   api::PredictOptions options;
@@ -49,8 +47,8 @@ Result<ordered_json> call_predict(const ToolContext& context, const ordered_json
   return short_prediction(*prediction);
 }
 
-Result<ordered_json> search(const ToolContext& context, ToolArguments& arguments,
-                            api::PlanOptions options) {
+Result<Json> search(const ToolContext& context, ToolArguments& arguments,
+                    api::PlanOptions options) {
   const auto scenario = arguments.scenario();
   const auto places = arguments.integer("places", 3, 1, kMostPlaces);
   if (Errors errors = arguments.errors(); !errors.empty()) return failure(std::move(errors));
@@ -62,14 +60,14 @@ Result<ordered_json> search(const ToolContext& context, ToolArguments& arguments
   return short_plan(*plan, static_cast<std::size_t>(places));
 }
 
-Result<ordered_json> call_plan(const ToolContext& context, const ordered_json& given) {
+Result<Json> call_plan(const ToolContext& context, const Json& given) {
   ToolArguments arguments(context.data, given);
   api::PlanOptions options;
   options.objective = arguments.text("objective", "");
   return search(context, arguments, std::move(options));
 }
 
-Result<ordered_json> call_why_not(const ToolContext& context, const ordered_json& given) {
+Result<Json> call_why_not(const ToolContext& context, const Json& given) {
   ToolArguments arguments(context.data, given);
   api::PlanOptions options;
   options.why_not = {arguments.keys("layout")};
@@ -80,7 +78,7 @@ Result<ordered_json> call_why_not(const ToolContext& context, const ordered_json
   return search(context, arguments, std::move(options));
 }
 
-Result<ordered_json> call_compare(const ToolContext& context, const ordered_json& given) {
+Result<Json> call_compare(const ToolContext& context, const Json& given) {
   ToolArguments arguments(context.data, given);
   const auto scenarios = arguments.scenarios(kMostCompared);
   if (Errors errors = arguments.errors(); !errors.empty()) return failure(std::move(errors));
@@ -89,7 +87,7 @@ Result<ordered_json> call_compare(const ToolContext& context, const ordered_json
   return short_comparison(*comparison);
 }
 
-Result<ordered_json> call_check(const ToolContext& context, const ordered_json& given) {
+Result<Json> call_check(const ToolContext& context, const Json& given) {
   ToolArguments arguments(context.data, given);
   const auto name = arguments.required_text("suite");
   const auto tolerances = arguments.texts("tolerances");
@@ -102,14 +100,14 @@ Result<ordered_json> call_check(const ToolContext& context, const ordered_json& 
   return short_check(*outcome, static_cast<std::size_t>(cases));
 }
 
-Result<ordered_json> call_explain_key(const ToolContext& context, const ordered_json& given) {
+Result<Json> call_explain_key(const ToolContext& context, const Json& given) {
   ToolArguments arguments(context.data, given);
   const auto key = arguments.required_text("key");
   if (Errors errors = arguments.errors(); !errors.empty()) return failure(std::move(errors));
   const auto listing = context.data.list("keys");
   if (!listing) return failure(listing.error());
   std::vector<std::string> names;
-  for (const ordered_json& one : ordered_json::parse(*listing)) {
+  for (const Json& one : Json::parse(*listing)) {
     names.push_back(one["key"].get<std::string>());
     if (names.back() == *key || names.back().ends_with("." + *key)) return one;
   }
@@ -118,7 +116,7 @@ Result<ordered_json> call_explain_key(const ToolContext& context, const ordered_
                   "key", near.empty() ? "list keys names all of them" : near});
 }
 
-Result<ordered_json> call_list(const ToolContext& context, const ordered_json& given) {
+Result<Json> call_list(const ToolContext& context, const Json& given) {
   ToolArguments arguments(context.data, given);
   const auto topic = arguments.required_text("topic");
   const std::string filter = arguments.text("filter", "");
@@ -126,19 +124,19 @@ Result<ordered_json> call_list(const ToolContext& context, const ordered_json& g
   if (*topic == "suites") {
     const auto names = api::shipped_suites(context.data);
     if (!names) return failure(names.error());
-    return ordered_json{{"names", *names}};
+    return Json{{"names", *names}};
   }
   const auto listing = context.data.list(*topic, filter);
   if (!listing) return failure(listing.error());
   return short_list(*listing);
 }
 
-ordered_json what_if_schema() {
+Json what_if_schema() {
   return list_schema(text_schema("a resource and its change"),
                      "other speeds of the cluster, as in [\"nic=+20%\", \"memory=-10%\"]");
 }
 
-ordered_json places_schema() {
+Json places_schema() {
   return integer_schema("how many of the best layouts are told", 1, kMostPlaces, 3);
 }
 
@@ -178,7 +176,7 @@ McpTool compare_tool() {
       "Forecasts several scenarios side by side, and says in which keys they differ and where the "
       "difference of their times comes from.",
       [](const ToolContext&) {
-        const ordered_json one =
+        const Json one =
             object_schema({{"name", text_schema("what the scenario is called in the answer")},
                            {"scenario", brief_scenario_schema()}},
                           2);
@@ -200,9 +198,8 @@ McpTool why_not_tool() {
       [](const ToolContext&) {
         return object_schema(
             {{"scenario", brief_scenario_schema()},
-             {"layout",
-              ordered_json{{"type", "object"},
-                           {"description", "the keys to ask about: {\"tp\": 4, \"pp\": 8}"}}},
+             {"layout", Json{{"type", "object"},
+                             {"description", "the keys to ask about: {\"tp\": 4, \"pp\": 8}"}}},
              {"set", set_schema()},
              {"places", places_schema()}},
             2);

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "core/quantity.h"
 #include "core/result.h"
 #include "stepcast/data.h"
@@ -25,10 +25,9 @@ struct McpTool {
   const char* title;
   const char* description;
   // An object of JSON Schema 2020-12.
-  nlohmann::ordered_json (*schema)(const ToolContext& context);
+  Json (*schema)(const ToolContext& context);
   // The answer as JSON. Errors: what is wrong with the arguments, each with its remedy.
-  Result<nlohmann::ordered_json> (*call)(const ToolContext& context,
-                                         const nlohmann::ordered_json& arguments);
+  Result<Json> (*call)(const ToolContext& context, const Json& arguments);
 };
 
 // In the order in which clients list them.

@@ -5,20 +5,20 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "core/json_tree.h"
 #include "stepcast/check.h"
 #include "stepcast/compare.h"
 #include "stepcast/plan.h"
 
 namespace stepcast {
 
-nlohmann::ordered_json short_prediction(const api::Prediction& prediction);
-nlohmann::ordered_json short_plan(const api::Plan& plan, std::size_t places);
-nlohmann::ordered_json short_comparison(const api::Comparison& comparison);
-nlohmann::ordered_json short_check(const api::CheckOutcome& outcome, std::size_t cases);
+Json short_prediction(const api::Prediction& prediction);
+Json short_plan(const api::Plan& plan, std::size_t places);
+Json short_comparison(const api::Comparison& comparison);
+Json short_check(const api::CheckOutcome& outcome, std::size_t cases);
 // A listing of few entries whole, of many their names alone.
-nlohmann::ordered_json short_list(const std::string& listing);
+Json short_list(const std::string& listing);
 
 }  // namespace stepcast

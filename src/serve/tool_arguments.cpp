@@ -4,21 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
 
-using nlohmann::ordered_json;
-
-ToolArguments::ToolArguments(const api::Data& data, const ordered_json& arguments)
+ToolArguments::ToolArguments(const api::Data& data, const Json& arguments)
     : data_(data), arguments_(arguments) {
   if (!arguments.is_object()) fail("arguments", "is no object", "{\"scenario\": {...}}");
 }
 
-const ordered_json* ToolArguments::find(const char* name) {
+const Json* ToolArguments::find(const char* name) {
   asked_.emplace_back(name);
   if (!arguments_.is_object()) return nullptr;
   const auto found = arguments_.find(name);
@@ -31,7 +29,7 @@ void ToolArguments::fail(const std::string& name, std::string message, std::stri
 }
 
 std::string ToolArguments::text(const char* name, const std::string& fallback) {
-  const ordered_json* value = find(name);
+  const Json* value = find(name);
   if (value == nullptr) return fallback;
   if (value->is_string()) return value->get<std::string>();
   fail(name, "is no text", "a text such as \"" + fallback + "\"", ErrorCode::kWrongType);
@@ -39,7 +37,7 @@ std::string ToolArguments::text(const char* name, const std::string& fallback) {
 }
 
 std::optional<std::string> ToolArguments::required_text(const char* name) {
-  const ordered_json* value = find(name);
+  const Json* value = find(name);
   if (value != nullptr && value->is_string()) return value->get<std::string>();
   fail(name, value == nullptr ? "is required" : "is no text", "a text",
        value == nullptr ? ErrorCode::kMissingKey : ErrorCode::kWrongType);
@@ -48,7 +46,7 @@ std::optional<std::string> ToolArguments::required_text(const char* name) {
 
 std::int64_t ToolArguments::integer(const char* name, std::int64_t fallback, std::int64_t least,
                                     std::int64_t most) {
-  const ordered_json* value = find(name);
+  const Json* value = find(name);
   if (value == nullptr) return fallback;
   if (value->is_number_integer()) {
     const auto number = value->get<std::int64_t>();
@@ -60,7 +58,7 @@ std::int64_t ToolArguments::integer(const char* name, std::int64_t fallback, std
 }
 
 bool ToolArguments::boolean(const char* name, bool fallback) {
-  const ordered_json* value = find(name);
+  const Json* value = find(name);
   if (value == nullptr) return fallback;
   if (value->is_boolean()) return value->get<bool>();
   fail(name, "is neither true nor false", "true or false", ErrorCode::kWrongType);
@@ -68,7 +66,7 @@ bool ToolArguments::boolean(const char* name, bool fallback) {
 }
 
 std::vector<std::string> ToolArguments::texts(const char* name) {
-  const ordered_json* value = find(name);
+  const Json* value = find(name);
   std::vector<std::string> out;
   if (value == nullptr) return out;
   const bool all_text = value->is_array() && std::ranges::all_of(*value, [](const auto& one) {
@@ -78,12 +76,12 @@ std::vector<std::string> ToolArguments::texts(const char* name) {
     fail(name, "is no list of texts", "[\"...\"]", ErrorCode::kWrongType);
     return out;
   }
-  for (const ordered_json& one : *value) out.push_back(one.get<std::string>());
+  for (const Json& one : *value) out.push_back(one.get<std::string>());
   return out;
 }
 
 std::map<std::string, std::string> ToolArguments::keys(const char* name) {
-  const ordered_json* value = find(name);
+  const Json* value = find(name);
   std::map<std::string, std::string> out;
   if (value == nullptr) return out;
   if (!value->is_object()) {
@@ -97,14 +95,14 @@ std::map<std::string, std::string> ToolArguments::keys(const char* name) {
 }
 
 std::optional<api::Scenario> ToolArguments::read_scenario(const std::string& path,
-                                                          const ordered_json& value,
+                                                          const Json& value,
                                                           const std::string& name) {
   if (!value.is_object()) {
     fail(path, "is no object", "{\"model\": ..., \"cluster\": ..., \"training\": {...}}",
          ErrorCode::kWrongType);
     return std::nullopt;
   }
-  ordered_json stated = value;
+  Json stated = value;
   if (!stated.contains("stepcast")) stated["stepcast"] = 1;  // the format's number
   auto scenario = api::Scenario::parse(data_, json_text(stated), name);
   if (!scenario) {
@@ -115,7 +113,7 @@ std::optional<api::Scenario> ToolArguments::read_scenario(const std::string& pat
 }
 
 std::optional<api::Scenario> ToolArguments::scenario() {
-  const ordered_json* value = find("scenario");
+  const Json* value = find("scenario");
   const auto changes = keys("set");
   if (value == nullptr) {
     fail("scenario", "is required", "{\"model\": ..., \"cluster\": ..., \"training\": {...}}",
@@ -136,7 +134,7 @@ std::optional<api::Scenario> ToolArguments::scenario() {
 }
 
 std::vector<api::Scenario> ToolArguments::scenarios(std::size_t most) {
-  const ordered_json* value = find("scenarios");
+  const Json* value = find("scenarios");
   std::vector<api::Scenario> out;
   const std::string hint = fmt::format("2 to {} of {{\"name\": ..., \"scenario\": {{...}}}}", most);
   if (value == nullptr || !value->is_array() || value->size() < 2 || value->size() > most) {
@@ -144,7 +142,7 @@ std::vector<api::Scenario> ToolArguments::scenarios(std::size_t most) {
     return out;
   }
   for (std::size_t i = 0; i < value->size(); ++i) {
-    const ordered_json& one = (*value)[i];
+    const Json& one = (*value)[i];
     const std::string path = fmt::format("scenarios[{}]", i);
     const bool whole = one.is_object() && one.contains("name") && one["name"].is_string() &&
                        one.contains("scenario");

@@ -5,12 +5,12 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "core/result.h"
 #include "stepcast/scenario.h"
 
@@ -18,7 +18,7 @@ namespace stepcast {
 
 class ToolArguments {
  public:
-  ToolArguments(const api::Data& data, const nlohmann::ordered_json& arguments);
+  ToolArguments(const api::Data& data, const Json& arguments);
 
   std::string text(const char* name, const std::string& fallback);
   std::optional<std::string> required_text(const char* name);
@@ -38,15 +38,14 @@ class ToolArguments {
   Errors errors();
 
  private:
-  const nlohmann::ordered_json* find(const char* name);
+  const Json* find(const char* name);
   void fail(const std::string& name, std::string message, std::string hint,
             ErrorCode code = ErrorCode::kBadValue);
-  std::optional<api::Scenario> read_scenario(const std::string& path,
-                                             const nlohmann::ordered_json& value,
+  std::optional<api::Scenario> read_scenario(const std::string& path, const Json& value,
                                              const std::string& name);
 
   const api::Data& data_;
-  const nlohmann::ordered_json& arguments_;
+  const Json& arguments_;
   std::vector<std::string> asked_;
   Errors errors_;
 };

@@ -3,17 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "core/json_tree.h"
 
 namespace stepcast {
 
-using nlohmann::ordered_json;
-
-ordered_json object_schema(std::vector<std::pair<std::string, ordered_json>> properties,
-                           std::size_t required) {
-  ordered_json out{{"type", "object"}, {"properties", ordered_json::object()}};
-  ordered_json names = ordered_json::array();
+Json object_schema(std::vector<std::pair<std::string, Json>> properties, std::size_t required) {
+  Json out{{"type", "object"}, {"properties", Json::object()}};
+  Json names = Json::array();
   for (auto& [name, schema] : properties) {
     if (names.size() < required) names.push_back(name);
     out["properties"][name] = std::move(schema);
@@ -23,16 +21,16 @@ ordered_json object_schema(std::vector<std::pair<std::string, ordered_json>> pro
   return out;
 }
 
-ordered_json text_schema(const std::string& description) {
+Json text_schema(const std::string& description) {
   return {{"type", "string"}, {"description", description}};
 }
 
-ordered_json list_schema(ordered_json items, const std::string& description) {
+Json list_schema(Json items, const std::string& description) {
   return {{"type", "array"}, {"items", std::move(items)}, {"description", description}};
 }
 
-ordered_json integer_schema(const std::string& description, std::int64_t least, std::int64_t most,
-                            std::int64_t fallback) {
+Json integer_schema(const std::string& description, std::int64_t least, std::int64_t most,
+                    std::int64_t fallback) {
   return {{"type", "integer"},
           {"description", description},
           {"minimum", least},
@@ -43,8 +41,8 @@ ordered_json integer_schema(const std::string& description, std::int64_t least, 
 namespace {
 
 // The place of a key in a schema: "layout.overlap.pp" is a property of a property of `layout`.
-ordered_json& property_at(ordered_json& schema, std::string_view path) {
-  ordered_json* at = &schema;
+Json& property_at(Json& schema, std::string_view path) {
+  Json* at = &schema;
   while (true) {
     const std::size_t dot = path.find('.');
     at = &(*at)["properties"][std::string(path.substr(0, dot))];
@@ -53,7 +51,7 @@ ordered_json& property_at(ordered_json& schema, std::string_view path) {
   }
 }
 
-std::string description_of(const ordered_json& key) {
+std::string description_of(const Json& key) {
   std::string out = fmt::format("{}. Accepts {}", key["help"].get<std::string>(),
                                 key["value"].get<std::string>());
   const auto fallback = key["default"].get<std::string>();
@@ -62,8 +60,8 @@ std::string description_of(const ordered_json& key) {
 
 }  // namespace
 
-ordered_json scenario_schema(const api::Data& data) {
-  ordered_json out;
+Json scenario_schema(const api::Data& data) {
+  Json out;
   out["type"] = "object";
   out["description"] =
       "What is trained, on what, and how it is laid out. A layout key that is left out has a "
@@ -79,21 +77,21 @@ ordered_json scenario_schema(const api::Data& data) {
       {"type", "object"},
       {"description", "the whole run, for days and dollars: tokens, deadline_days, budget"}};
   const auto listing = data.list("keys");
-  const ordered_json keys = listing ? ordered_json::parse(*listing) : ordered_json::array();
-  for (const ordered_json& key : keys) {
+  const Json keys = listing ? Json::parse(*listing) : Json::array();
+  for (const Json& key : keys) {
     property_at(out, key["key"].get<std::string>())["description"] = description_of(key);
   }
   out["required"] = {"model", "cluster", "training"};
   return out;
 }
 
-ordered_json brief_scenario_schema() {
+Json brief_scenario_schema() {
   return {{"type", "object"},
           {"description", "a scenario with the keys that predict lists"},
           {"required", {"model", "cluster", "training"}}};
 }
 
-ordered_json set_schema() {
+Json set_schema() {
   return {{"type", "object"},
           {"description",
            "keys by their paths, laid over the scenario: {\"layout.tp\": 8, "

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 #include "core/machine_errors.h"
 #include "core/parallel.h"
 #include "core/text/escape.h"
@@ -36,10 +36,10 @@ Errors two_of_one_name(const std::vector<Scenario>& scenarios) {
 // The scenarios as they are resolved, or as they are stated where a rule refuses them.
 std::vector<KeyDifference> differences_of(const std::vector<Scenario>& scenarios,
                                           const std::vector<ComparedPoint>& points) {
-  std::vector<nlohmann::json> texts;
+  std::vector<SortedJson> texts;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     const auto& resolved = points[i].scenario;
-    texts.push_back(resolved ? to_json(*resolved) : nlohmann::json::parse(scenarios[i].json()));
+    texts.push_back(resolved ? to_json(*resolved) : SortedJson::parse(scenarios[i].json()));
   }
   std::vector<ComparedDocument> documents;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
@@ -54,7 +54,7 @@ ComparedPoint point_of(const Scenario& scenario, const std::function<bool()>& st
   auto one = read(scenario);
   if (!one) {
     out.errors = one.error();
-    const auto stated = nlohmann::json::parse(scenario.json());
+    const auto stated = SortedJson::parse(scenario.json());
     const bool has = stated.is_object() && stated.contains("layout");
     out.stated_layout = has ? json_text(stated["layout"]) : "{}";
     return out;

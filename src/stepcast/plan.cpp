@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/assert.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "plan/offers/layout_ranking.h"
 #include "plan/planner.h"
@@ -132,8 +132,8 @@ Seconds Plan::step_time(std::size_t place) const {
 }
 
 Scenario Plan::scenario(std::size_t place) const {
-  nlohmann::json stated = nlohmann::json::parse(made_->stated.json());
-  nlohmann::json layout(layout_object(*made_->planner, made_->result.found.at(place).choice));
+  SortedJson stated = SortedJson::parse(made_->stated.json());
+  SortedJson layout(layout_object(*made_->planner, made_->result.found.at(place).choice));
   // A layout is written with its framework, which a scenario states beside it.
   stated["training"]["framework"] = layout.at("framework");
   layout.erase("framework");

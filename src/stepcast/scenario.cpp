@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepcast/scenario.h"
 
-#include <nlohmann/json.hpp>
-
 #include "core/assert.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "core/text_file.h"
 #include "layout/override.h"
@@ -35,7 +34,7 @@ Result<Scenario> Scenario::load(const Data& data, const std::string& file) {
 }
 
 Result<Scenario> Scenario::with(std::string_view path, std::string_view value) const {
-  nlohmann::json changed = nlohmann::json::parse(json_);
+  SortedJson changed = SortedJson::parse(json_);
   Errors errors = apply_override(changed, path, value);
   if (!errors.empty()) return failure(std::move(errors));
   return Scenario(data_, json_text(changed), name_);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepcast/topology.h"
 
-#include <nlohmann/json.hpp>
-
 #include "cluster/cluster.h"
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "report/topology_text.h"
 #include "stepcast/detail/data_root.h"
 

@@ -7,16 +7,14 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "validate/json_lines.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr std::int64_t kBaselineFormat = 1;
 // Forecasts are the same bytes on every machine; this only forgives the last digits of the text.
@@ -25,8 +23,8 @@ constexpr const char* kAllCases = "all";  // the row of every case
 
 std::string key_of(const CaseResult& result) { return baseline_key(result.suite, result.id); }
 
-ordered_json metrics_json(const SummaryRow& row) {
-  ordered_json out = ordered_json::object();
+Json metrics_json(const SummaryRow& row) {
+  Json out = Json::object();
   for (const std::string& name : metric_names()) {
     if (const auto value = metric_of(row, name)) out[name] = *value;
   }
@@ -157,14 +155,14 @@ std::string baseline_key(const std::string& suite, const std::string& id) {
 }
 
 Written baseline_text(const CheckReport& report) {
-  ordered_json out;
+  Json out;
   out["stepcast_baseline"] = kBaselineFormat;
   for (const std::string& name : baseline_rows(report.summary)) {
     out["summary"][name] = metrics_json(*row_of(report.summary, name));
   }
-  std::map<std::string, ordered_json> cases;  // sorted, whatever order the suites were named in
+  std::map<std::string, Json> cases;  // sorted, whatever order the suites were named in
   for (const CaseResult& result : report.cases) {
-    ordered_json& entry = cases[key_of(result)];
+    Json& entry = cases[key_of(result)];
     if (result.predicted) {
       entry["step_time_s"] = result.predicted->step_time_s;
       entry["peak_memory_bytes"] = result.predicted->peak_memory_bytes;

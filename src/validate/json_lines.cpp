@@ -2,21 +2,19 @@
 #include "validate/json_lines.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr std::size_t kWidth = 100;  // of an object on one line
 
-void append(std::string& out, const ordered_json& value, const std::string& indent) {
+void append(std::string& out, const Json& value, const std::string& indent) {
   std::string line = json_text(value);
   const bool nested = std::any_of(value.begin(), value.end(),
-                                  [](const ordered_json& member) { return member.is_object(); });
+                                  [](const Json& member) { return member.is_object(); });
   if (!value.is_object() || value.empty() || (!nested && line.size() <= kWidth)) {
     out += line;
     return;
@@ -33,7 +31,7 @@ void append(std::string& out, const ordered_json& value, const std::string& inde
 
 }  // namespace
 
-Written json_lines(const ordered_json& value) {
+Written json_lines(const Json& value) {
   std::string out;
   append(out, value, "");
   return Written::escaped(out + "\n");

@@ -5,19 +5,17 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/data_name.h"
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "core/unit_text.h"
 #include "validate/documents.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::int64_t kSuiteFormat = 1;
 constexpr double kSmallest = 1e-12;  // measured figures are positive
@@ -128,9 +126,10 @@ void inherit_limits(const CaseLimits& of_suite, SuiteCase& one) {
 }
 
 // Everything that a case's figures depend on except its layout; labels are left out.
-std::string group_of(const json& scenario) {
-  json group;
-  for (const char* key : {"model", "cluster", "training"}) group[key] = scenario.value(key, json());
+std::string group_of(const SortedJson& scenario) {
+  SortedJson group;
+  for (const char* key : {"model", "cluster", "training"})
+    group[key] = scenario.value(key, SortedJson());
   if (group["model"].is_object()) group["model"].erase("name");
   if (group["training"].is_object()) group["training"].erase("software");
   return json_text(group);

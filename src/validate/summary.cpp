@@ -87,9 +87,9 @@ struct Metric {
   std::optional<double> (*value)(const SummaryRow&);
 };
 
-using Figure = double ErrorStatistics::*;
+using ErrorFigure = double ErrorStatistics::*;
 
-template <ErrorStatistics SummaryRow::*statistics, Figure figure>
+template <ErrorStatistics SummaryRow::*statistics, ErrorFigure figure>
 std::optional<double> error_figure(const SummaryRow& row) {
   const ErrorStatistics& errors = row.*statistics;
   return errors.count > 0 ? std::optional(errors.*figure) : std::nullopt;

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "validate/limited_figure.h"
+#include "validate/run_figures.h"
 
 namespace stepcast {
 namespace {
@@ -21,25 +21,13 @@ std::optional<double> relative(double predicted, double measured) {
 std::vector<ComparedFigure> compare_figures(const Prediction& predicted,
                                             const MeasuredRun& measured) {
   std::vector<ComparedFigure> out;
-  const auto add = [&](const char* key, double forecast, double run) {
-    out.push_back({key, forecast, run, relative(forecast, run)});
-  };
-  add("step_time_s", predicted.step_time.value(), measured.step_time.median);
-  if (!measured.alone) {
-    add("tokens_per_s", predicted.tokens_per_s, measured.tokens_per_s);
-    add("tokens_per_s_per_gpu", predicted.tokens_per_s_per_gpu, measured.tokens_per_s_per_gpu);
-    add("model_tflops_per_gpu", predicted.model_tflops_per_gpu, measured.model_tflops_per_gpu);
-    if (measured.mfu) add("mfu", predicted.mfu, *measured.mfu);
+  for (const RunFigure& figure : run_figures()) {
+    const auto run = figure.measured(measured);
+    if (!run) continue;
+    const double forecast = figure.predicted(predicted);
+    out.push_back({figure.key, forecast, *run,
+                   figure.as_difference ? forecast - *run : relative(forecast, *run)});
   }
-  add("peak_memory_bytes", static_cast<double>(predicted.peak_memory),
-      static_cast<double>(measured.peak_memory));
-  if (measured.device_used) {
-    add("device_used_bytes", static_cast<double>(predicted.peak_device),
-        static_cast<double>(*measured.device_used));
-  }
-  const double bubble = measured.bubble_fraction.median;
-  out.push_back(
-      {"bubble_fraction", predicted.bubble_fraction, bubble, predicted.bubble_fraction - bubble});
   return out;
 }
 
@@ -102,16 +90,16 @@ void judge_numerics(const std::optional<Numerics>& numerics, const NumericsLimit
 
 void judge_tolerance(const Validation& validation, const Tolerance& tolerance,
                      std::vector<Finding>& broken) {
-  for (const LimitedFigure& one : kLimitedFigures) {
-    if (tolerance.metric != one.figure) continue;
-    const ComparedFigure* figure = validation.figure(one.key);
+  for (const RunFigure* one : limited_figures()) {
+    if (tolerance.metric != one->limited) continue;
+    const ComparedFigure* figure = validation.figure(one->key);
     if (figure == nullptr || !figure->error) {
       // A limit on what was not measured must not pass silently.
-      broken.push_back({one.figure, fmt::format("{} was not measured", one.words)});
+      broken.push_back({one->limited, fmt::format("{} was not measured", one->words)});
     } else if (std::abs(*figure->error) > tolerance.limit) {
       broken.push_back(
-          {one.figure, fmt::format("{} is off by {:+.2f} %, beyond the limit of {:g} %", one.words,
-                                   100 * *figure->error, 100 * tolerance.limit)});
+          {one->limited, fmt::format("{} is off by {:+.2f} %, beyond the limit of {:g} %",
+                                     one->words, 100 * *figure->error, 100 * tolerance.limit)});
     }
   }
 }
@@ -125,9 +113,7 @@ const ComparedFigure* Validation::figure(std::string_view key) const {
 }
 
 Result<Tolerance> parse_validation_tolerance(std::string_view text) {
-  std::vector<std::string> names;
-  for (const LimitedFigure& one : kLimitedFigures) names.emplace_back(one.figure);
-  auto out = parse_limit(text, names, "step_time=0.05");
+  auto out = parse_limit(text, limited_names(), "step_time=0.05");
   if (!out) return out;
   if (out->row != "all" || out->limit < 0) {
     return failure({ErrorCode::kBadValue, fmt::format("'{}' is not a limit of one run", text), "",

@@ -6,19 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "validate/baseline.h"
 #include "validate/json_lines.h"
-#include "validate/limited_figure.h"
+#include "validate/run_figures.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
-using nlohmann::ordered_json;
 
 constexpr std::int64_t kFormat = 1;
 constexpr const char* kPredicted = "predicted";
@@ -32,10 +29,9 @@ std::string path_of(const TimePartRow& row) {
 
 RecordedFigures figures_of(const Validation& validation, bool predicted) {
   RecordedFigures out;
-  for (const LimitedFigure& one : kLimitedFigures) {
-    // The forecast beside the GPU's memory is that of the tensors.
-    if (const ComparedFigure* figure = validation.figure(one.key)) {
-      out[one.key] = predicted ? figure->predicted : figure->measured;
+  for (const RunFigure* one : limited_figures()) {
+    if (const ComparedFigure* figure = validation.figure(one->key)) {
+      out[one->key] = predicted ? figure->predicted : figure->measured;
     }
   }
   const TimeParts& time = predicted ? validation.predicted.time : validation.measured.time;
@@ -43,7 +39,8 @@ RecordedFigures figures_of(const Validation& validation, bool predicted) {
   return out;
 }
 
-void flatten(const json& value, const std::string& path, std::map<std::string, std::string>& out) {
+void flatten(const SortedJson& value, const std::string& path,
+             std::map<std::string, std::string>& out) {
   if (!value.is_object()) {
     out[path] = json_text(value);
     return;
@@ -53,12 +50,12 @@ void flatten(const json& value, const std::string& path, std::map<std::string, s
 
 std::map<std::string, std::string> settings_of(const Scenario& scenario, const RunFacts& run) {
   std::map<std::string, std::string> out;
-  const json resolved = to_json(scenario);
+  const SortedJson resolved = to_json(scenario);
   for (const char* part : {"model", "training", "layout"}) {
     if (resolved.contains(part)) flatten(resolved[part], part, out);
   }
-  out["backend"] = json_text(json(run.backend));
-  if (run.alone) out["rank"] = json_text(json(run.alone->value));
+  out["backend"] = json_text(SortedJson(run.backend));
+  if (run.alone) out["rank"] = json_text(SortedJson(run.alone->value));
   return out;
 }
 
@@ -69,16 +66,16 @@ void read_figures(ObjectReader& reader, const char* key, RecordedFigures& out) {
   const auto read = [&](const std::string& name) {
     if (const auto figure = figures.number(name, -1e300, 1e300)) out[name] = *figure;
   };
-  for (const LimitedFigure& one : kLimitedFigures) read(one.key);
+  for (const RunFigure* one : limited_figures()) read(one->key);
   for (const TimePartRow& row : kTimeParts) read(path_of(row));
   figures.finish();
 }
 
-double limit_of(const LimitedFigure& judged, bool predicted, const std::vector<Tolerance>& limits) {
+double limit_of(const RunFigure& judged, bool predicted, const std::vector<Tolerance>& limits) {
   double out = judged.drift;
   const char* side = predicted ? kPredicted : kMeasured;
   for (const Tolerance& limit : limits) {
-    if (limit.metric == judged.figure && (limit.row == "all" || limit.row == side)) {
+    if (limit.metric == judged.limited && (limit.row == "all" || limit.row == side)) {
       out = limit.limit;
     }
   }
@@ -124,28 +121,28 @@ void compare_side(const RecordedFigures& recorded, const Validation& validation,
     const double change = *before == 0 ? 0 : (*after - *before) / *before;
     out.rows.push_back({predicted, key, row.words, *before, *after, change, {}, {}});
   }
-  for (const LimitedFigure& one : kLimitedFigures) {
-    const auto before = found(recorded, one.key), after = found(now, one.key);
+  for (const RunFigure* one : limited_figures()) {
+    const auto before = found(recorded, one->key), after = found(now, one->key);
     if (!before) continue;
-    DriftRow row{predicted, one.key, one.words, *before, 0, 0, {}, {}};
-    row.limit = limit_of(one, predicted, limits);
+    DriftRow row{predicted, one->key, one->words, *before, 0, 0, {}, {}};
+    row.limit = limit_of(*one, predicted, limits);
     if (!after) {
       out.broken.push_back({title_of(row), "was recorded and was not measured now"});
       continue;
     }
     row.now = *after;
     row.change = row.now - row.recorded;
-    if (!one.fraction && row.recorded != 0) row.change /= row.recorded;
+    if (!one->as_difference && row.recorded != 0) row.change /= row.recorded;
     if (std::abs(row.change) > *row.limit) {
       row.state = predicted || row.change > 0 ? DriftState::kBroken : DriftState::kBetter;
     }
     if (row.state == DriftState::kBroken) {
-      const bool time = std::string_view(one.figure) == "step_time";
+      const bool time = one->unit == FigureUnit::kSeconds;
       out.broken.push_back(
-          {title_of(row),
-           fmt::format("{} against the baseline, beyond the limit of {}{}",
-                       change_text(row.change, one.fraction), limit_text(*row.limit, one.fraction),
-                       time ? largest_part(out.rows, predicted) : "")});
+          {title_of(row), fmt::format("{} against the baseline, beyond the limit of {}{}",
+                                      change_text(row.change, one->as_difference),
+                                      limit_text(*row.limit, one->as_difference),
+                                      time ? largest_part(out.rows, predicted) : "")});
     }
     out.rows.push_back(std::move(row));
   }
@@ -155,16 +152,16 @@ void compare_side(const RecordedFigures& recorded, const Validation& validation,
 
 Written validation_baseline_text(const Scenario& scenario, const RunFacts& run,
                                  const Validation& validation) {
-  ordered_json out;
+  Json out;
   out[kValidationBaselineKey] = kFormat;
   const Accelerator& device = scenario.cluster.spec.accelerator;
   out["machine"]["device"] = device.title;
   if (device.cores > 0) out["machine"]["cores"] = device.cores;
   for (const auto& [path, value] : settings_of(scenario, run)) {
-    out["run"][path] = ordered_json::parse(value);
+    out["run"][path] = Json::parse(value);
   }
   for (const bool predicted : {true, false}) {
-    ordered_json& side = out[predicted ? kPredicted : kMeasured] = ordered_json::object();
+    Json& side = out[predicted ? kPredicted : kMeasured] = Json::object();
     for (const auto& [key, value] : figures_of(validation, predicted)) side[key] = value;
   }
   return json_lines(out);
@@ -246,9 +243,7 @@ std::string other_machine(const ValidationBaseline& baseline, const Accelerator&
 }
 
 Result<Tolerance> parse_drift_limit(std::string_view text) {
-  std::vector<std::string> names;
-  for (const LimitedFigure& one : kLimitedFigures) names.emplace_back(one.figure);
-  auto out = parse_limit(text, names, kExample, "--drift");
+  auto out = parse_limit(text, limited_names(), kExample, "--drift");
   if (!out) return out;
   if (out->limit < 0 || (out->row != "all" && out->row != kPredicted && out->row != kMeasured)) {
     return failure({ErrorCode::kBadValue, fmt::format("'{}' is not a limit of a change", text), "",

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "core/text/written.h"
 #include "validate/validation.h"
 

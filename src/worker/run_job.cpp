@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/json_tree.h"
 #include "worker/run_place.h"
 
 #include <fmt/format.h>
@@ -6,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
@@ -20,8 +20,6 @@
 
 namespace stepcast {
 namespace {
-
-using nlohmann::ordered_json;
 
 double seconds_of(Clock::time_point time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
@@ -57,8 +55,8 @@ class RunJob {
   void check_numerics(RoleRunner& runner);
   double mean_loss(const RoleRunner& runner, const StepRecord& record) const;
   [[noreturn]] void fail_numerics(const std::string& what, double limit) const;
-  ordered_json steps_json() const;
-  ordered_json operations_json(const OperationTimes& times) const;
+  Json steps_json() const;
+  Json operations_json(const OperationTimes& times) const;
 
   RoleRunner reference_runner(const Scenario& scenario, const Program& program,
                               const RankGrid& grid) const {
@@ -160,11 +158,11 @@ void RunJob::fail_numerics(const std::string& what, double limit) const {
                    fmt::format("{} (relative); at most {:.0e} is rounding", what, limit));
 }
 
-ordered_json RunJob::steps_json() const {
-  ordered_json out = ordered_json::array();
+Json RunJob::steps_json() const {
+  Json out = Json::array();
   for (const StepRecord& step : steps_) {
     const double begin = seconds_of(step.begin);
-    ordered_json spans = ordered_json::array();
+    Json spans = Json::array();
     for (const InstructionSpan& span : step.spans) {
       spans.push_back({begin + span.start, begin + span.end});
     }
@@ -176,19 +174,19 @@ ordered_json RunJob::steps_json() const {
   return out;
 }
 
-ordered_json RunJob::operations_json(const OperationTimes& times) const {
-  ordered_json out = ordered_json::array();
+Json RunJob::operations_json(const OperationTimes& times) const {
+  Json out = Json::array();
   const double steps = static_cast<double>(place_.job.steps);
   for (const auto& [key, entry] : times.entries()) {
     const auto& [signature, name, phase] = key;
-    ordered_json& one = out.emplace_back(
-        ordered_json{{"signature", signature},
-                     {"name", name},
-                     {"phase", name_of(phase)},
-                     {"calls_per_step", static_cast<double>(entry.seconds.size()) / steps},
-                     {"median_s", median(entry.seconds)},
-                     {"total_s_per_step",
-                      std::accumulate(entry.seconds.begin(), entry.seconds.end(), 0.0) / steps}});
+    Json& one = out.emplace_back(
+        Json{{"signature", signature},
+             {"name", name},
+             {"phase", name_of(phase)},
+             {"calls_per_step", static_cast<double>(entry.seconds.size()) / steps},
+             {"median_s", median(entry.seconds)},
+             {"total_s_per_step",
+              std::accumulate(entry.seconds.begin(), entry.seconds.end(), 0.0) / steps}});
     if (const auto* collective = std::get_if<Collective>(&entry.operation->work)) {
       one["group"] = name_of(collective->group);
       one["exposed_s_per_step"] = entry.exposed_s / steps;
@@ -238,19 +236,19 @@ void RunJob::run() {
   }
   measure_steps(own, times);
   const MemoryParts peak = own.ledger().at_peak();
-  ordered_json memory;
+  Json memory;
   for (int c = 0; c < kMemoryCategories; ++c) {
     memory[name_of(static_cast<MemoryCategory>(c))] = peak[static_cast<std::size_t>(c)];
   }
-  ordered_json result{{"rank", place_.rank.value},
-                      {"host", place_.host},
-                      {"stage", own.role().stage},
-                      {"tp", own.point().tp},
-                      {"dp", own.point().dp},
-                      {"steps", steps_json()},
-                      {"operations", operations_json(times)},
-                      {"peak_memory_bytes", total(peak)},
-                      {"memory_bytes", std::move(memory)}};
+  Json result{{"rank", place_.rank.value},
+              {"host", place_.host},
+              {"stage", own.role().stage},
+              {"tp", own.point().tp},
+              {"dp", own.point().dp},
+              {"steps", steps_json()},
+              {"operations", operations_json(times)},
+              {"peak_memory_bytes", total(peak)},
+              {"memory_bytes", std::move(memory)}};
   if (processors_) {
     result["processors"] = {{"span_s", processors_->span_s},
                             {"busy_s", processors_->busy_s},

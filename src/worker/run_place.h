@@ -4,11 +4,11 @@
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 
 #include "calibrate/measure/job.h"
+#include "core/json_tree.h"
 #include "execute/device.h"
 
 namespace stepcast {
@@ -30,7 +30,7 @@ struct RunPlace {
   // before it begins.
   std::chrono::seconds patience{60};
   // Adds facts about the device to the result; may be empty.
-  std::function<void(Device&, nlohmann::ordered_json&)> add_facts = {};
+  std::function<void(Device&, Json&)> add_facts = {};
 };
 
 // Trains the job's scenario: first a few steps whose losses and parameters are held against one

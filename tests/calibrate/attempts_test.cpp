@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
 #include "core/temporary_folder.h"
 
 namespace stepcast {

@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
@@ -27,7 +28,7 @@ TEST(GpuCondition, ThePowerCapIsNoDisturbance) {
 TEST(GpuCondition, ComesBackFromItsJson) {
   for (const GpuCondition& told :
        {GpuCondition{1755, 690.5, {"power_cap", "software_thermal"}}, GpuCondition{}}) {
-    const auto document = JsonDocument::parse(to_json(told).dump(), "test");
+    const auto document = JsonDocument::parse(json_text(to_json(told)), "test");
     const GpuCondition read = read_gpu_condition((*document)->root());
     EXPECT_TRUE((*document)->ok()) << to_string((*document)->errors());
     EXPECT_EQ(read.sm_clock_mhz, told.sm_clock_mhz);

@@ -4,20 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/file_size_limit.h"
+#include "core/json_tree.h"
 #include "core/temporary_folder.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::ordered_json;
 using testing::FileSizeLimit;
 using testing::TemporaryFolder;
 
-const ordered_json kMachine = {{"processor", "Test 9000"}, {"cores", 2}};
+const Json kMachine = {{"processor", "Test 9000"}, {"cores", 2}};
 
 Measurement some_measurement() {
   Measurement out;
@@ -32,7 +31,7 @@ Measurement some_measurement() {
   return out;
 }
 
-Journal opened(const std::string& file, const ordered_json& machine = kMachine) {
+Journal opened(const std::string& file, const Json& machine = kMachine) {
   auto journal = Journal::open(file, machine);
   EXPECT_TRUE(journal) << to_string(journal.error());
   return std::move(*journal);
@@ -45,7 +44,7 @@ void add(Journal& journal, const std::string& key, const std::string& extra = "{
 
 // The error of opening `file`, as the user reads it, without the folder.
 std::string refusal(const TemporaryFolder& folder, const std::string& file,
-                    const ordered_json& machine = kMachine) {
+                    const Json& machine = kMachine) {
   const auto journal = Journal::open(folder / file, machine);
   if (journal) return "opened";
   std::string text = to_string(journal.error().front());

@@ -3,16 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json_tree.h"
 #include "core/temporary_folder.h"
 
 namespace stepcast {
 namespace {
 
 using testing::TemporaryFolder;
-using Json = nlohmann::ordered_json;
+using Json = Json;
 
 const std::string kCpus = "sys/devices/system/cpu/";
 

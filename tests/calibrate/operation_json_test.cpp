@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "operation/signature.h"
 #include "program/program.h"
 #include "program/walk.h"
@@ -18,7 +18,7 @@ using testing::GptCase;
 
 Operation again(const Operation& operation, OperationNames& names) {
   // Through text, as a journal keeps it.
-  auto document = JsonDocument::parse(operation_json(operation).dump(), "operation.json");
+  auto document = JsonDocument::parse(json_text(operation_json(operation)), "operation.json");
   EXPECT_TRUE(document.has_value());
   Operation out = read_operation((*document)->root(), names);
   EXPECT_TRUE((*document)->ok()) << to_string((*document)->errors());

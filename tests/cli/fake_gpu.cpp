@@ -8,13 +8,14 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "calibrate/protocol/measurement_json.h"
 #include "calibrate/protocol/needed_shapes.h"
 #include "calibrate/protocol/operation_json.h"
 #include "core/atomic_file.h"
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 #include "launch/rank_report.h"
@@ -22,7 +23,6 @@
 
 namespace {
 
-using nlohmann::ordered_json;
 using namespace stepcast;
 
 std::string variable(const char* name, const char* otherwise) {
@@ -42,8 +42,8 @@ double seconds_at_peak(const Operation& operation, const Accelerator& device) {
   return memory_bound(operation.work)->bytes / device.memory_bandwidth.value();
 }
 
-ordered_json collectives_of(std::int64_t ranks) {
-  ordered_json points = ordered_json::array();
+Json collectives_of(std::int64_t ranks) {
+  Json points = Json::array();
   for (std::int64_t bytes = 1 << 12; bytes <= 1 << 24; bytes *= 4) {
     Measurement measured;
     measured.median_s = measured.mean_s = measured.p10_s = measured.p90_s =
@@ -52,15 +52,15 @@ ordered_json collectives_of(std::int64_t ranks) {
     measured.stopped = Stop::kPrecise;
     points.push_back({{"bytes", bytes}, {"measurement", measurement_json(measured)}});
   }
-  return ordered_json::array({{{"collective", "all_reduce"},
-                               {"placement", std::vector<int>(static_cast<std::size_t>(ranks), 0)},
-                               {"concurrent", 1},
-                               {"points", points}}});
+  return Json::array({{{"collective", "all_reduce"},
+                       {"placement", std::vector<int>(static_cast<std::size_t>(ranks), 0)},
+                       {"concurrent", 1},
+                       {"points", points}}});
 }
 
 // A product takes a quarter longer beside an all-reduce.
-ordered_json beside(std::int64_t ranks) {
-  ordered_json out{
+Json beside(std::int64_t ranks) {
+  Json out{
       {"copy_to_host", {{"product_slowdown", 1.01}, {"slowdown", 1.02}, {"bytes_per_s", 5.5e10}}}};
   if (ranks > 1) {
     out["all_reduce"] = {
@@ -73,15 +73,18 @@ int own_rank() {
   return std::stoi(variable("OMPI_COMM_WORLD_RANK", "0"));  // as mpirun numbers it
 }
 
+DataFolders folders_of(const SortedJson& data) {
+  return {data["models"].get_text(), data["topologies"].get_text(), data["profiles"].get_text()};
+}
+
 Result<void> measure(JsonDocument& job) {
-  const nlohmann::json& root = job.root().raw();
+  const SortedJson& root = job.root().raw();
   const double fraction = 0.5 * std::stod(variable("STEPCAST_FAKE_SPEED", "1"));
-  ordered_json operations = ordered_json::array();
+  Json operations = Json::array();
   for (const auto& stated : root["scenarios"]) {
     const auto document = JsonDocument::from(stated, "job");
     const auto& data = root["data"];
-    const auto scenario =
-        read_scenario(*document, {data["models"], data["topologies"], data["profiles"]});
+    const auto scenario = read_scenario(*document, folders_of(data));
     if (!scenario) return failure(scenario.error());
     const NeededMeasurements kernels =
         needed(*scenario, lower(*scenario), RankGrid(scenario->layout));
@@ -97,35 +100,33 @@ Result<void> measure(JsonDocument& job) {
     }
   }
   if (own_rank() != 0) return {};
-  const std::int64_t gpus = root["gpus"];
-  const std::string folder = root["results"];
-  const ordered_json machine{{"device", device()},
-                             {"host", {{"launch_s", 0}, {"graph_launch_s", 0}}},
-                             {"beside", beside(gpus)},
-                             {"machine", {{"driver", "0.1"}}}};
-  if (auto written = write_file_atomically(folder + "/gpu.json", machine.dump()); !written) {
+  const auto gpus = root["gpus"].get<std::int64_t>();
+  const std::string folder = root["results"].get_text();
+  const Json machine{{"device", device()},
+                     {"host", {{"launch_s", 0}, {"graph_launch_s", 0}}},
+                     {"beside", beside(gpus)},
+                     {"machine", {{"driver", "0.1"}}}};
+  if (auto written = write_file_atomically(folder + "/gpu.json", json_text(machine)); !written) {
     return written;
   }
-  const ordered_json result{
-      {"rank", 0},
-      {"operations", operations},
-      {"collectives", gpus > 1 ? collectives_of(gpus) : ordered_json::array()}};
-  return write_file_atomically(folder + "/rank-0.json", result.dump());
+  const Json result{{"rank", 0},
+                    {"operations", operations},
+                    {"collectives", gpus > 1 ? collectives_of(gpus) : Json::array()}};
+  return write_file_atomically(folder + "/rank-0.json", json_text(result));
 }
 
 Result<void> list(JsonDocument& job) {
   const int count = std::stoi(variable("STEPCAST_FAKE_GPUS", "1"));
-  const ordered_json out{
-      {"devices", std::vector<std::string>(static_cast<std::size_t>(count), device())}};
-  const std::string folder = job.root().raw()["results"];
-  return write_file_atomically(folder + "/devices.json", out.dump());
+  const Json out{{"devices", std::vector<std::string>(static_cast<std::size_t>(count), device())}};
+  const std::string folder = job.root().raw()["results"].get_text();
+  return write_file_atomically(folder + "/devices.json", json_text(out));
 }
 
-ordered_json steps_of(const Role& role, int steps) {
-  ordered_json out = ordered_json::array();
+Json steps_of(const Role& role, int steps) {
+  Json out = Json::array();
   for (int step = 0; step < steps; ++step) {
     const double begin = 1000 + 0.5 * step;
-    ordered_json spans = ordered_json::array();
+    Json spans = Json::array();
     double now = begin;
     for (std::size_t i = 0; i < role.instructions.size(); ++i, now += 1e-3) {
       spans.push_back({now, now + 1e-3});
@@ -137,26 +138,25 @@ ordered_json steps_of(const Role& role, int steps) {
 
 // Writes the result of rank `rank` of the layout, which runs alone or not.
 Result<void> train(JsonDocument& job, std::int32_t rank, const std::string& fate) {
-  const nlohmann::json& root = job.root().raw();
+  const SortedJson& root = job.root().raw();
   const auto document = JsonDocument::from(root["scenario"], "job");
   const auto& data = root["data"];
-  const auto scenario =
-      read_scenario(*document, {data["models"], data["topologies"], data["profiles"]});
+  const auto scenario = read_scenario(*document, folders_of(data));
   if (!scenario) return failure(scenario.error());
   const GridPoint point = RankGrid(scenario->layout).point(RankId(rank));
   const Program program = lower(*scenario);
-  ordered_json out{{"rank", rank},
-                   {"host", "fake"},
-                   {"stage", point.pp},
-                   {"tp", point.tp},
-                   {"dp", point.dp},
-                   {"steps", steps_of(program.roles[static_cast<std::size_t>(point.pp)],
-                                      root["steps"].get<int>())},
-                   {"operations", ordered_json::array()},
-                   {"peak_memory_bytes", 1 << 20},
-                   {"memory_bytes", {{"parameters", 1 << 20}}},
-                   {"pool_used_bytes", 2 << 20},
-                   {"device_used_bytes", 3 << 20}};
+  Json out{{"rank", rank},
+           {"host", "fake"},
+           {"stage", point.pp},
+           {"tp", point.tp},
+           {"dp", point.dp},
+           {"steps",
+            steps_of(program.roles[static_cast<std::size_t>(point.pp)], root["steps"].get<int>())},
+           {"operations", Json::array()},
+           {"peak_memory_bytes", 1 << 20},
+           {"memory_bytes", {{"parameters", 1 << 20}}},
+           {"pool_used_bytes", 2 << 20},
+           {"device_used_bytes", 3 << 20}};
   for (const char* signature : {"gemm", "collective all_reduce"}) {
     out["operations"].push_back({{"signature", signature},
                                  {"name", signature},
@@ -168,14 +168,14 @@ Result<void> train(JsonDocument& job, std::int32_t rank, const std::string& fate
       out["operations"].back().update({{"group", "tp"}, {"exposed_s_per_step", 8e-3}});
     }
   }
-  if (root["check_numerics"]) {
+  if (root["check_numerics"].get<bool>()) {
     out["numerics"] = {{"loss_relative_error", fate == "inexact" ? 2e-2 : 5e-3}};
     if (scenario->training.precision == DataType::kFp32) {
       out["numerics"] = {{"loss_relative_error", 1e-6}, {"parameter_relative_error", 1e-6}};
     }
   }
-  const std::string folder = root["results"];
-  return write_file_atomically(folder + "/rank-" + std::to_string(rank) + ".json", out.dump());
+  const std::string folder = root["results"].get_text();
+  return write_file_atomically(folder + "/rank-" + std::to_string(rank) + ".json", json_text(out));
 }
 
 // Adds a line, as a process that tries a point does, and returns how many have.
@@ -187,13 +187,13 @@ int note_in_journal(const std::string& folder) {
 }
 
 Result<void> work(JsonDocument& job, std::int32_t rank) {
-  const nlohmann::json& root = job.root().raw();
-  const std::string task = root["task"], fate = variable("STEPCAST_FAKE", "");
+  const SortedJson& root = job.root().raw();
+  const std::string task = root["task"].get_text(), fate = variable("STEPCAST_FAKE", "");
   if (fate == "no driver") {
     return failure({ErrorCode::kNotSupported, "no NVIDIA driver is loaded", "", "", ""});
   }
   if (task == "devices") return list(job);
-  if (task == "calibrate" && fate == "break" && note_in_journal(root["journal"]) <= 2) {
+  if (task == "calibrate" && fate == "break" && note_in_journal(root["journal"].get_text()) <= 2) {
     return failure({ErrorCode::kIo, "gemm has broken the GPU for this process", "", "", ""});
   }
   if (task == "calibrate") return measure(job);

@@ -84,7 +84,7 @@ int run(const json& job, RankId rank, RankReporter& reporter) {
     reporter.failed(RankFailure::kNumerics, "the loss of step 2 is not finite");
     return 1;
   }
-  const auto document = JsonDocument::from(job["scenario"], "job");
+  const auto document = std::move(*JsonDocument::parse(job["scenario"].dump(), "job"));
   const auto scenario = read_scenario(
       *document, {job["data"]["models"], job["data"]["topologies"], job["data"]["profiles"]});
   if (!scenario) {

@@ -19,6 +19,8 @@
 #include <thread>
 
 #include "cli/program.h"
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "launch/default_signals.h"
 #include "scenario_from.h"
 
@@ -141,9 +143,9 @@ TEST(Disasters, AKilledRankEndsTheRunWithItsNumber) {
 }
 
 // A line of a journal, as calibrate/protocol/journal.h describes it.
-std::string with_checksum(nlohmann::json point) {
+std::string with_checksum(SortedJson point) {
   point.erase("crc32");
-  std::string text = point.dump();
+  std::string text = json_text(point);
   text.pop_back();
   boost::crc_32_type crc;
   crc.process_bytes(text.data(), text.size());
@@ -178,7 +180,7 @@ TEST(Disasters, CtrlCEndsACalibrationThatLaterGoesOn) {
   // A number that no calibration reaches, so that the profile shows where it has the point from.
   std::string known = read_file(journal);
   known = known.substr(known.find('\n') + 1);
-  nlohmann::json point = nlohmann::json::parse(known.substr(0, known.find('\n')));
+  SortedJson point = SortedJson::parse(known.substr(0, known.find('\n')));
   const auto signature = point.at("key").get<std::string>();
   point["measurement"]["n"] = 77000;
   for (const char* rank : {"0", "1"}) {
@@ -194,13 +196,13 @@ TEST(Disasters, CtrlCEndsACalibrationThatLaterGoesOn) {
   EXPECT_EQ(finished.code, 0) << finished.error;
   EXPECT_FALSE(fs::exists(profile + ".journal"));
   std::int64_t samples = 0;
-  const auto written = nlohmann::json::parse(read_file(profile));
+  const auto written = SortedJson::parse(read_file(profile));
   for (const auto& curve : written.at("curves")) {
     if (curve.at("operation") != "exact") continue;
     const auto& columns = curve.at("samples").at("columns");
-    const auto n = std::find(columns.begin(), columns.end(), "n") - columns.begin();
+    const auto n = std::distance(columns.begin(), std::find(columns.begin(), columns.end(), "n"));
     for (const auto& row : curve.at("samples").at("rows")) {
-      if (row[0] == signature) samples = row[static_cast<std::size_t>(n)];
+      if (row[0] == signature) samples = row[n].get<std::int64_t>();
     }
   }
   EXPECT_EQ(samples, 2 * 77000) << signature;

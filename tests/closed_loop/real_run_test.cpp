@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/program.h"
+#include "core/json_tree.h"
 
 namespace stepcast {
 namespace {
@@ -67,7 +67,7 @@ TEST(RealRun, CalibratesWhatTheForecastNeeds) {
   const auto provenance = forecast.json().at("provenance");
   EXPECT_NEAR(provenance.at("measured").get<double>(), 1, 1e-9);
   // Reductions go on beside kernels: what the two take from each other was measured.
-  const auto profile = nlohmann::json::parse(testing::read_file(folder / "mine.json"));
+  const auto profile = SortedJson::parse(testing::read_file(folder / "mine.json"));
   bool beside_kernels = false;
   for (const auto& curve : profile.at("curves")) {
     if (!curve.contains("stretch")) continue;

@@ -8,8 +8,8 @@
 #include "cluster/nic_cable.h"
 #include "cluster/write_cluster.h"
 #include "core/each.h"
-
-#include <nlohmann/json.hpp>
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
@@ -88,12 +88,12 @@ TEST(FailedParts, OneCableIsNamedByItsEnds) {
 TEST(FailedParts, AreWrittenAndReadBack) {
   for (const char* fail : {R"("node1/nic3")", R"(["node0/gpu1", "node1/nic3=50%", "leaf4"])"}) {
     const Cluster once = with(fail);
-    const Cluster again = cluster_from(to_json(once).dump());
+    const Cluster again = cluster_from(json_text(to_json(once)));
     EXPECT_EQ(again.spec.failed, once.spec.failed);
     EXPECT_EQ(again.gpus(), once.gpus());
     EXPECT_EQ(again.topology.links().size(), once.topology.links().size());
     // The file of its graph has lost what failed.
-    const Cluster graph = cluster_from(graph_file(once).dump());
+    const Cluster graph = cluster_from(json_text(graph_file(once)));
     EXPECT_EQ(graph.topology.links().size(), once.topology.links().size());
     EXPECT_EQ(graph.gpus(), once.gpus());
   }

@@ -4,10 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "cluster/cluster_from.h"
 #include "core/data_name.h"
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 
 namespace stepcast::testing {
 namespace {
@@ -42,7 +43,7 @@ TEST(NamedCluster, AGpuStandsForANodeOrACardOfIt) {
       {"pcie-4090-8", "pcie-4090-8", 1, 8},
   };
   for (const Reading& reading : readings) {
-    const Cluster cluster = cluster_from(nlohmann::json(reading.text).dump());
+    const Cluster cluster = cluster_from(json_text(SortedJson(reading.text)));
     EXPECT_EQ(cluster.spec.name, reading.cluster) << reading.text;
     EXPECT_EQ(cluster.spec.nodes, reading.nodes) << reading.text;
     EXPECT_EQ(cluster.gpus(), reading.gpus) << reading.text;
@@ -59,7 +60,7 @@ TEST(NamedCluster, AStatedSizeGoesBeforeThatOfACard) {
 }
 
 std::string hint_of(const std::string& text) {
-  const ReadResult refused = read(nlohmann::json(text).dump());
+  const ReadResult refused = read(json_text(SortedJson(text)));
   EXPECT_EQ(refused.errors.size(), 1u) << text;
   if (refused.errors.empty()) return "";
   EXPECT_EQ(refused.errors.front().message, "there is no cluster '" + text + "'");
@@ -84,8 +85,8 @@ TEST(NamedCluster, EveryNameMeansOneClusterAndEveryAcceleratorHasOne) {
     const auto document = JsonDocument::load(kTopologies + "/clusters/" + spec.name + ".json");
     ASSERT_TRUE(document);
     for (const char* key : {"names_of_node", "names_of_card"}) {
-      const nlohmann::json& file = (*document)->root().raw();
-      for (const auto& name : file.value(key, nlohmann::json::array())) {
+      const SortedJson& file = (*document)->root().raw();
+      for (const auto& name : file.value(key, SortedJson::array())) {
         const std::string text = name.get<std::string>();
         EXPECT_TRUE(meant.try_emplace(plain_name(text), spec.name).second) << text;
         const auto found = find_cluster_name(text, kTopologies);
@@ -102,7 +103,7 @@ TEST(NamedCluster, EveryNameMeansOneClusterAndEveryAcceleratorHasOne) {
   for (const Accelerator& accelerator : *accelerators) {
     const auto found = find_cluster_name(accelerator.name, kTopologies);
     ASSERT_TRUE(found) << accelerator.name;
-    const Cluster cluster = cluster_from(nlohmann::json(accelerator.name).dump());
+    const Cluster cluster = cluster_from(json_text(SortedJson(accelerator.name)));
     EXPECT_EQ(cluster.spec.accelerator.name, accelerator.name);
   }
 }

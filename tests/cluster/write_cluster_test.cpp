@@ -3,14 +3,14 @@
 #include "cluster/write_cluster.h"
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "tests/cluster/cluster_from.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
 using testing::cluster_from;
 
 // A cluster that is a name is one through its file; everything else that pricing asks for is here.
@@ -42,18 +42,19 @@ void expect_same(const Cluster& one, const Cluster& other) {
   }
 }
 
-json expect_round_trip(const std::string& text) {
+SortedJson expect_round_trip(const std::string& text) {
   SCOPED_TRACE(text);
   const Cluster cluster = cluster_from(text);
-  const json written = to_json(cluster);
-  const Cluster again = cluster_from(written.dump());
+  const SortedJson written = to_json(cluster);
+  const Cluster again = cluster_from(json_text(written));
   expect_same(cluster, again);
   EXPECT_EQ(to_json(again), written);
   return written;
 }
 
 TEST(WriteCluster, NamesABaseWithWhatWasChanged) {
-  const json written = expect_round_trip(R"({"base": "dgx-h100", "gpus": 20, "nic": "130 Gb/s"})");
+  const SortedJson written =
+      expect_round_trip(R"({"base": "dgx-h100", "gpus": 20, "nic": "130 Gb/s"})");
   EXPECT_EQ(written["base"], "dgx-h100");
   EXPECT_EQ(written["nic"], "130 Gb/s");
   EXPECT_FALSE(written.contains("name"));
@@ -63,7 +64,7 @@ TEST(WriteCluster, NamesABaseWithWhatWasChanged) {
 
 // A name in a scenario is no base: nothing is listed under it.
 TEST(WriteCluster, WritesOutWhatStandsInNoList) {
-  const json written = expect_round_trip(R"({"name": "ours", "title": "our lab", "nodes": 2,
+  const SortedJson written = expect_round_trip(R"({"name": "ours", "title": "our lab", "nodes": 2,
       "accelerator": {"name": "own", "title": "Our GPU", "architecture": "ampere", "sm_count": 60,
         "compute_capability": "8.6", "memory": "23.7 GB", "memory_bandwidth": "0.7 TB/s",
         "power_w": 300, "dense_peak": {"bf16": "123.456 TFLOP/s", "fp32": "0.7 PFLOP/s"}},
@@ -77,7 +78,8 @@ TEST(WriteCluster, WritesOutWhatStandsInNoList) {
 
 // Cables of different rates in both directions, a NIC without one, and times that no decimal says.
 TEST(WriteCluster, WritesOutAGraph) {
-  const json written = expect_round_trip(R"({"accelerator": "a100-sxm4-80g", "network": "roce",
+  const SortedJson written =
+      expect_round_trip(R"({"accelerator": "a100-sxm4-80g", "network": "roce",
       "name": "uneven", "vertices": [
         {"name": "b", "kind": "gpu", "node": 1}, {"name": "n1", "kind": "nic", "node": 1},
         {"name": "a", "kind": "gpu", "node": 0}, {"name": "n0", "kind": "nic", "node": 0},
@@ -88,9 +90,9 @@ TEST(WriteCluster, WritesOutAGraph) {
         {"from": "leaf", "to": "n0", "capacity": "100 Gb/s", "latency": "0.7 us"},
         {"between": ["leaf", "n1"], "capacity": "33.3 Gb/s", "latency": "0.0003 ms"}]})");
   EXPECT_EQ(written["vertices"].size(), 5u);
-  EXPECT_EQ(written["vertices"][0], (json{{"name", "a"}, {"kind", "gpu"}, {"node", 0}}));
+  EXPECT_EQ(written["vertices"][0], (SortedJson{{"name", "a"}, {"kind", "gpu"}, {"node", 0}}));
   ASSERT_EQ(written["links"].size(), 5u);
-  EXPECT_EQ(written["links"][0]["between"], (json{"a", "n0"}));
+  EXPECT_EQ(written["links"][0]["between"], (SortedJson{"a", "n0"}));
   EXPECT_EQ(written["links"][2]["from"], "n0");
 }
 
@@ -101,7 +103,7 @@ TEST(WriteCluster, NamesTheFileOfAGraph) {
       "accelerator": "a100-sxm4-80g", "vertices": [{"name": "a", "kind": "gpu", "node": 0},
       {"name": "b", "kind": "gpu", "node": 0}],
       "links": [{"between": ["a", "b"], "capacity": "50 GB/s"}]})";
-  EXPECT_EQ(expect_round_trip(json{{"base", file}}.dump()), (json{{"base", file}}));
+  EXPECT_EQ(expect_round_trip(json_text(SortedJson{{"base", file}})), (SortedJson{{"base", file}}));
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <random>
 #include <type_traits>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "core/text/characters.h"
 
 namespace stepcast {
@@ -126,7 +126,7 @@ TEST(Escape, WrittenTextIsMadeOfLiteralsAndEscapers) {
   static_assert(!std::is_constructible_v<Written, const char*>);
   static_assert(!std::is_constructible_v<Written, char(&)[8]>);
   static_assert(std::is_constructible_v<Written, const char(&)[8]>);
-  EXPECT_EQ(Written("## ") + json_file(nlohmann::json("<\n>")), "## \"<\\n>\"\n");
+  EXPECT_EQ(Written("## ") + json_file(SortedJson("<\n>")), "## \"<\\n>\"\n");
 }
 
 TEST(Escape, TerminalShowsWhatItMayNotPrint) {
@@ -227,8 +227,7 @@ TEST(Escape, JsonIsReadBackWholeAndPrintsNoControls) {
   EXPECT_EQ(json_literal("a\"b\n"), R"("a\"b\n")");
   EXPECT_EQ(json_literal("\xff"), "\"\ufffd\"");
   EXPECT_EQ(json_literal("a\x7f"), R"("a\u007f")");  // all of it ASCII
-  EXPECT_EQ(json_file(nlohmann::ordered_json{{"b", 1}, {"a", 2}}, 1),
-            "{\n \"b\": 1,\n \"a\": 2\n}\n");
+  EXPECT_EQ(json_file(Json{{"b", 1}, {"a", 2}}, 1), "{\n \"b\": 1,\n \"a\": 2\n}\n");
   EXPECT_EQ(json_literal("\u202e\u009b\u007f\U000e0041"), R"("\u202e\u009b\u007f\udb40\udc41")");
   EXPECT_EQ(json_in_script("\"</script>&\""), "\"\\u003c/script\\u003e\\u0026\"");
   EXPECT_EQ(json_literal("##[error]a ##[b]"), R"("##\u005berror]a ##\u005bb]")");
@@ -237,7 +236,7 @@ TEST(Escape, JsonIsReadBackWholeAndPrintsNoControls) {
   for_hostile_strings([&](const std::string& text) {
     const std::string literal = json_literal(text);
     EXPECT_TRUE(all_shown(literal, "")) << text;
-    const auto read = nlohmann::json::parse(json_in_script(literal)).get<std::string>();
+    const auto read = SortedJson::parse(json_in_script(literal)).get<std::string>();
     if (is_utf8(text)) {
       ++whole;
       EXPECT_EQ(read, text);

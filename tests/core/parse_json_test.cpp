@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include <map>
 
+#include "core/json_tree.h"
 #include "core/limits.h"
+#include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
@@ -49,7 +51,7 @@ TEST(ParseJson, SaysWhichNumberIsTooLargeAndWhere) {
 TEST(ParseJson, SkipsCommentsAndFindsSecondKeysWhenAsked) {
   const std::string comments = "// one\n{\"a\": /* two */ 1}";
   EXPECT_FALSE(parse_json(comments, "a.json"));
-  EXPECT_EQ(parse_json(comments, "a.json", {.comments = true}).value(), nlohmann::json({{"a", 1}}));
+  EXPECT_EQ(parse_json(comments, "a.json", {.comments = true}).value(), SortedJson({{"a", 1}}));
   const std::string twice = R"({"a": {"b": 1, "b": 2}})";
   EXPECT_TRUE(parse_json(twice, "a.json"));
   const auto refused = parse_json(twice, "a.json", {.unique_keys = true});
@@ -60,7 +62,7 @@ TEST(ParseJson, SkipsCommentsAndFindsSecondKeysWhenAsked) {
 
 TEST(ParseJson, DropsTheObjectsThatTheCallerHasTaken) {
   int taken = 0;
-  const auto take = [&](const nlohmann::json& object) {
+  const auto take = [&](const SortedJson& object) {
     if (!object.contains("ph")) return true;
     ++taken;
     return false;
@@ -71,6 +73,50 @@ TEST(ParseJson, DropsTheObjectsThatTheCallerHasTaken) {
   EXPECT_EQ(taken, 2);
   EXPECT_TRUE((*rest)["events"].empty());
   EXPECT_EQ((*rest)["device"]["name"], "a");
+}
+
+TEST(JsonTree, BracesArePairsOrAList) {
+  EXPECT_EQ(json_text(Json{{"b", 1}, {"a", {2, "x"}}}), R"({"b":1,"a":[2,"x"]})");
+  EXPECT_EQ(json_text(Json{{"only", nullptr}}), R"({"only":null})");
+  EXPECT_EQ(json_text(Json{{1, 2}, {3, 4}}), "[[1,2],[3,4]]");
+  EXPECT_EQ(json_text(Json{"a", "b"}), R"(["a","b"])");
+  EXPECT_EQ(json_text(Json::array({{"a", 1}})), R"([["a",1]])");
+  EXPECT_EQ(json_text(Json::array({"a", 1})), R"(["a",1])");
+}
+
+TEST(JsonTree, KeysStandAsAddedOrSorted) {
+  Json added = {{"b", 1}};
+  added["a"] = true;
+  added["b"] = 0.5;
+  EXPECT_EQ(json_text(added), R"({"b":0.5,"a":true})");
+  const SortedJson sorted(added);
+  EXPECT_EQ(json_text(sorted), R"({"a":true,"b":0.5})");
+  EXPECT_EQ(json_text(Json(sorted)), R"({"a":true,"b":0.5})");
+}
+
+TEST(JsonTree, HoldsNumbersAsTheyWereGiven) {
+  const Json out = {{"most", ~std::uint64_t{0}}, {"least", std::int64_t{-5}}, {"half", 0.5}};
+  EXPECT_EQ(json_text(out), R"({"most":18446744073709551615,"least":-5,"half":0.5})");
+  EXPECT_EQ(Json(1), Json(1.0));
+  EXPECT_EQ(Json(1), Json(std::uint64_t{1}));
+  EXPECT_NE(Json(1), Json(true));
+  EXPECT_EQ(out["least"].get<int>(), -5);
+}
+
+TEST(JsonTree, IsTakenApart) {
+  Json tree = {{"layout", {{"tp", 8}, {"name", "x"}}}, {"list", std::vector<int>{1, 2, 3}}};
+  EXPECT_EQ(*tree.find_path("layout.tp"), 8);
+  EXPECT_EQ(tree.find_path("layout.pp"), nullptr);
+  EXPECT_EQ(tree.find_path("list.tp"), nullptr);
+  EXPECT_EQ(tree["layout"].value("pp", 4), 4);
+  EXPECT_EQ(tree["layout"].value("tp", 4), 8);
+  EXPECT_EQ(tree["list"].get<std::vector<int>>(), (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(tree.find("none"), tree.end());
+  EXPECT_EQ(tree.find("list")->size(), 3U);
+  tree["layout"].erase("tp");
+  tree.update({{"list", "gone"}});
+  EXPECT_EQ(json_text(tree), R"({"layout":{"name":"x"},"list":"gone"})");
+  EXPECT_EQ(json_text(Json(std::map<std::string, int>{{"a", 1}})), R"({"a":1})");
 }
 
 }  // namespace

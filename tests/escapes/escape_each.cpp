@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 
+#include "core/json_tree.h"
 #include "core/text/characters.h"
 #include "core/text/escape.h"
 #include "recipes/kubernetes.h"
@@ -22,7 +22,7 @@ std::string as_yaml(const std::string& text) {
 }
 
 std::string as_toml(const std::string& text) {
-  return json_to_toml(json_text(nlohmann::json{{"key", text}}));
+  return json_to_toml(json_text(Json{{"key", text}}));
 }
 
 using Escaper = std::function<std::string(const std::string&)>;

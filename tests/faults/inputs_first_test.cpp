@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that what cannot work is refused before work that takes long.
 #include "calibrate/protocol/journal.h"
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "faults/fault.h"
 #include "scenario_text.h"
 
@@ -8,21 +10,19 @@ namespace stepcast::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 std::string suite_text() {
-  const json scenario{{"stepcast", 1},
-                      {"model", "gpt2"},
-                      {"cluster", {{"base", "dgx-a100-80g"}, {"nodes", 1}}},
-                      {"training", {{"global_batch", 8}, {"sequence_length", 512}}}};
-  return json{{"stepcast_suite", 1},
-              {"name", "made"},
-              {"cases",
-               {{{"id", "one"},
-                 {"source", "made for a test"},
-                 {"scenario", scenario},
-                 {"measured", {{"step_time_s", 1.0}}}}}}}
-      .dump();
+  const SortedJson scenario{{"stepcast", 1},
+                            {"model", "gpt2"},
+                            {"cluster", {{"base", "dgx-a100-80g"}, {"nodes", 1}}},
+                            {"training", {{"global_batch", 8}, {"sequence_length", 512}}}};
+  return json_text(SortedJson{{"stepcast_suite", 1},
+                              {"name", "made"},
+                              {"cases",
+                               {{{"id", "one"},
+                                 {"source", "made for a test"},
+                                 {"scenario", scenario},
+                                 {"measured", {{"step_time_s", 1.0}}}}}}});
 }
 
 // A forecast reads models, clusters and profiles. A command that ends before its first forecast
@@ -100,7 +100,7 @@ TEST(InputsFirst, ABadPointOfAJournalIsRefusedBeforeMeasuring) {
   fs::create_directories(place);
   const std::string file = place + "/rank-1.jsonl";
   {
-    auto journal = Journal::open(file, nlohmann::ordered_json::object());
+    auto journal = Journal::open(file, Json::object());
     ASSERT_TRUE(journal);
     ASSERT_TRUE(journal->append({"a", some_measurement(), "{}"}));
     ASSERT_TRUE(journal->append({"b", some_measurement(), "{}"}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "economics/run_forecast.h"
 #include "fuzz/lines.h"
 #include "fuzz/readers.h"
@@ -29,7 +29,7 @@ void forecast(const Scenario& scenario) {
               {prediction->step_time, prediction->step_time_low, prediction->step_time_high});
 }
 
-void read_and_forecast(const nlohmann::json& stated) {
+void read_and_forecast(const SortedJson& stated) {
   const auto document = JsonDocument::from(stated, "scenario.json");
   const auto scenario = read_scenario(*document, data_folders());
   say_errors_of(scenario);
@@ -37,14 +37,14 @@ void read_and_forecast(const nlohmann::json& stated) {
 }
 
 // The lines of the text laid over a scenario that is legal.
-void forecast_over(nlohmann::json stated, std::string_view text) {
+void forecast_over(SortedJson stated, std::string_view text) {
   for_each_setting(text, [&](std::string_view path, std::string_view value) {
     say(apply_override(stated, path, value));
   });
   read_and_forecast(stated);
 }
 
-nlohmann::json small_scenario() {
+SortedJson small_scenario() {
   return {{"stepcast", 1},
           {"model",
            {{"layers", 4},
@@ -57,7 +57,7 @@ nlohmann::json small_scenario() {
             {"position", "rope"}}},
           {"cluster", {{"base", "dgx-h100"}, {"gpus", 8}}},
           {"training", {{"global_batch", 16}, {"sequence_length", 128}}},
-          {"layout", nlohmann::json::object()}};
+          {"layout", SortedJson::object()}};
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ void forecast_scenario(std::string_view text) {
 void forecast_settings(std::string_view text) { forecast_over(small_scenario(), text); }
 
 void forecast_run(std::string_view text) {
-  nlohmann::json stated = small_scenario();
+  SortedJson stated = small_scenario();
   stated["run"] = {{"tokens", 1e9}, {"price_per_gpu_hour", 2}, {"failures_per_node_day", 0.01}};
   forecast_over(std::move(stated), text);
 }

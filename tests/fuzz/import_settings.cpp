@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "fuzz/readers.h"
 #include "fuzz/target.h"
 #include "recipes/import.h"
@@ -16,7 +16,7 @@ void import_settings(std::string_view text) {
   const std::string format = detect_format(input.text);
   const ImportedScenario imported = import_text(format, input);
   say(imported.errors);
-  nlohmann::json scenario = scenario_document(imported);
+  SortedJson scenario = scenario_document(imported);
   scenario["cluster"] = "dgx-h100x2";
   if (!scenario.contains("model")) scenario["model"] = "gpt2";
   const auto document = JsonDocument::from(scenario, "");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "fuzz/lines.h"
 #include "fuzz/readers.h"
 #include "fuzz/target.h"
@@ -9,11 +10,11 @@
 namespace stepcast::fuzz {
 
 void override_keys(std::string_view text) {
-  nlohmann::json document = nlohmann::json::object();
+  SortedJson document = SortedJson::object();
   for_each_setting(text, [&](std::string_view path, std::string_view value) {
     say(apply_override(document, path, value));
   });
-  document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  json_text(document);
 }
 
 }  // namespace stepcast::fuzz

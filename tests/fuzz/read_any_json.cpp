@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
 
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "core/parse_json.h"
 #include "fuzz/readers.h"
 #include "fuzz/target.h"

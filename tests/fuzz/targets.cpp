@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json_tree.h"
 #include "fuzz/readers.h"
 #include "fuzz/target.h"
 
@@ -54,7 +54,7 @@ const DataFolders& data_folders() {
 
 const Cluster& some_cluster() {
   static const Cluster cluster = [] {
-    const auto held = JsonDocument::from(nlohmann::json("dgx-h100x2"), "cluster");
+    const auto held = JsonDocument::from(SortedJson("dgx-h100x2"), "cluster");
     return read_cluster(held->root(), data_folders().topologies);
   }();
   return cluster;

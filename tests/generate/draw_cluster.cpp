@@ -188,7 +188,7 @@ bool draw_cluster(Draw& draw, Sketch& sketch) {
   } else {
     out = local_cluster_of(draw);
   }
-  const auto document = JsonDocument::from(out, "drawn.json");
+  const auto document = std::move(*JsonDocument::parse(out.dump(), "drawn.json"));
   sketch.cluster = read_cluster(document->root(), source_folders().topologies);
   return document->ok();
 }

@@ -156,7 +156,7 @@ bool draw_model(Draw& draw, Sketch& sketch) {
     return found.has_value();
   }
   sketch.file["model"] = form < 0.3 ? hugging_face_model(draw) : native_model(draw);
-  const auto document = JsonDocument::from(sketch.file["model"], "drawn.json");
+  const auto document = std::move(*JsonDocument::parse(sketch.file["model"].dump(), "drawn.json"));
   sketch.model = read_model(document->root());
   return document->ok();
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/text/escape.h"
 #include "generate/property.h"
 #include "layout/framework.h"
 #include "layout/override.h"
@@ -46,7 +47,7 @@ std::optional<OpenedScenario> opened(Case& c) {
     const Key* key = draw.of(searched);
     if (std::ranges::find(out.open, key) == out.open.end()) out.open.push_back(key);
   }
-  out.file["layout"] = to_json(s)["layout"];
+  out.file["layout"] = json::parse(json_text(to_json(s)["layout"]));
   out.file["training"]["framework"] = name_of(s.training.framework);
   for (const Key* key : out.open) {
     std::string pointer = std::string("/") + key->path;
@@ -66,9 +67,9 @@ void for_each_variant(const OpenedScenario& opened, const Scenario& base, std::s
   std::vector<std::int64_t> values = key.search->values(base);
   if (values.size() > kMostValues) values.resize(kMostValues);
   for (const std::int64_t value : values) {
-    json changed = file;
+    auto changed = SortedJson::parse(file.dump());
     if (!apply_override(changed, key.path, key.search->text(value)).empty()) continue;
-    for_each_variant(opened, base, at + 1, changed, visit);
+    for_each_variant(opened, base, at + 1, json::parse(json_text(changed)), visit);
   }
 }
 
@@ -101,7 +102,7 @@ bool is_tried(const OpenedScenario& opened, const Scenario& s) {
 Verdict plan_is_not_behind(Case& c) {
   const auto open = opened(c);
   if (!open) return does_not_apply();
-  const auto document = JsonDocument::from(open->file, "drawn.json");
+  const auto document = std::move(*JsonDocument::parse(open->file.dump(), "drawn.json"));
   const auto planner = Planner::make(*document, source_folders());
   if (!planner) return does_not_apply();
   const auto result = found_by(**planner, 1);
@@ -129,7 +130,7 @@ Verdict plan_is_the_same_for_any_threads(Case& c) {
   if (!open) return does_not_apply();
   std::vector<std::string> printed;
   for (const int threads : {1, 3}) {
-    const auto document = JsonDocument::from(open->file, "drawn.json");
+    const auto document = std::move(*JsonDocument::parse(open->file.dump(), "drawn.json"));
     const auto planner = Planner::make(*document, source_folders());
     if (!planner) return does_not_apply();
     const auto result = found_by(**planner, threads);
@@ -153,7 +154,7 @@ Verdict launch_files_give_it_back(Case& c) {
   input.layers = s.model.layers;
   const ImportedScenario imported = import_text(format->name, input);
   if (!imported.errors.empty()) return violated(to_string(imported.errors));
-  const auto back = read_text(scenario_document(imported).dump());
+  const auto back = read_text(json_text(scenario_document(imported)));
   if (!back) return violated(to_string(back.error()));
   const auto forecast = predict(*back, source_folders());
   if (!forecast) return violated(to_string(forecast.error()));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "core/text/escape.h"
 #include "report/prediction_json.h"
 #include "report/run_report.h"
 
@@ -55,12 +56,12 @@ Draw Case::draw(const char* property) const {
 }
 
 nlohmann::ordered_json document_of(const Scenario& scenario, const Prediction& prediction) {
-  auto out = prediction_object(scenario, prediction);
+  auto out = nlohmann::ordered_json::parse(json_text(prediction_object(scenario, prediction)));
   if (!scenario.run) return out;
   const RunOutlook run =
       run_outlook(scenario, shipped_prices(),
                   {prediction.step_time, prediction.step_time_low, prediction.step_time_high});
-  out["economics"] = run_object(run.terms, run.forecast);
+  out["economics"] = nlohmann::ordered_json::parse(json_text(run_object(run.terms, run.forecast)));
   return out;
 }
 

@@ -3,12 +3,13 @@
 // message that it must give. The same table drives the tests of the reader and of the command line.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 
 namespace stepcast::testing {
 
@@ -24,8 +25,8 @@ struct BadScenario {
 inline void PrintTo(const BadScenario& bad, std::ostream* out) { *out << bad.name; }
 
 // 64 GPUs, tp 4, pp 4, dp 4, 32 micro-batches: legal.
-inline nlohmann::json good_scenario() {
-  return nlohmann::json::parse(R"({
+inline SortedJson good_scenario() {
+  return SortedJson::parse(R"({
     "stepcast": 1,
     "model": {"name": "m", "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336,
               "vocab": 32000, "max_positions": 8192, "mlp": "swiglu", "norm": "rmsnorm",
@@ -36,15 +37,29 @@ inline nlohmann::json good_scenario() {
   })");
 }
 
-// The legal scenario with some keys changed (RFC 7396: null removes a key).
+// RFC 7396: null removes a key.
+inline void merge_patch(SortedJson& onto, const SortedJson& patch) {
+  if (!onto.is_object()) onto = SortedJson::object();
+  for (const auto& [key, value] : patch.items()) {
+    if (value.is_null()) {
+      onto.erase(key);
+    } else if (value.is_object()) {
+      merge_patch(onto[key], value);
+    } else {
+      onto[key] = value;
+    }
+  }
+}
+
+// The legal scenario with some keys changed.
 inline std::string patched(const char* patch) {
-  nlohmann::json scenario = good_scenario();
-  scenario.merge_patch(nlohmann::json::parse(patch));
-  return scenario.dump(1);
+  SortedJson scenario = good_scenario();
+  merge_patch(scenario, SortedJson::parse(patch));
+  return json_text(scenario, 1);
 }
 
 inline std::vector<BadScenario> bad_files() {
-  const std::string good = good_scenario().dump(1);
+  const std::string good = json_text(good_scenario(), 1);
   return {
       {"empty_file", "", "", ErrorCode::kSyntax, "JSON"},
       {"truncated", good.substr(0, good.size() / 2), "", ErrorCode::kSyntax, "JSON"},

@@ -4,10 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/each.h"
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "layout/scenario_input.h"
 
 namespace stepcast {
@@ -57,8 +58,8 @@ TEST(Keys, AllThatIsShownIsReadAsItWas) {
                        layout_keys());
   stated.training = read(R"({"global_batch": 8, "mode": "lora"})", training_keys()).training;
   const Scenario scenario = resolved(stated);
-  Stated again = read(write_keys(scenario, layout_keys()).dump(), layout_keys());
-  const Stated training = read(write_keys(scenario, training_keys()).dump(), training_keys());
+  Stated again = read(json_text(write_keys(scenario, layout_keys())), layout_keys());
+  const Stated training = read(json_text(write_keys(scenario, training_keys())), training_keys());
   again.training = training.training;
   again.rules = training.rules;
   again.keys |= training.keys;
@@ -82,9 +83,9 @@ TEST(Keys, ListsAreShownInTheOrderInWhichTheyWereStated) {
                          training_keys())
                         .training;
   const Scenario scenario = resolved(stated);
-  EXPECT_EQ(write_keys(scenario, layout_keys())["recompute"]["modules"].dump(),
+  EXPECT_EQ(json_text(write_keys(scenario, layout_keys())["recompute"]["modules"]),
             R"(["mlp","core_attention"])");
-  EXPECT_EQ(write_keys(scenario, training_keys())["lora_targets"].dump(), R"(["mlp","qkv"])");
+  EXPECT_EQ(json_text(write_keys(scenario, training_keys())["lora_targets"]), R"(["mlp","qkv"])");
 }
 
 // A default that other keys decide gives way to a stated value.

@@ -3,36 +3,35 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "core/json_tree.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
-
 TEST(Override, ReadsTheValueAsJsonElseAsText) {
-  json document = json::object();
+  SortedJson document = SortedJson::object();
   EXPECT_TRUE(apply_override(document, "layout.tp", "8").empty());
   EXPECT_TRUE(apply_override(document, "layout.schedule", "1f1b").empty());
   EXPECT_TRUE(apply_override(document, "layout.overlap.tp", "true").empty());
   EXPECT_TRUE(apply_override(document, "layout.stage_layers", "[1, 2]").empty());
   EXPECT_TRUE(apply_override(document, "model", "\"llama-7b\"").empty());
-  EXPECT_EQ(document, json::parse(R"({"model": "llama-7b", "layout": {"tp": 8, "schedule": "1f1b",
+  EXPECT_EQ(document,
+            SortedJson::parse(R"({"model": "llama-7b", "layout": {"tp": 8, "schedule": "1f1b",
       "overlap": {"tp": true}, "stage_layers": [1, 2]}})"));
 }
 
 TEST(Override, ReplacesWhatIsThereAndNullRemoves) {
-  json document = json::parse(R"({"layout": {"tp": 2, "pp": 4}})");
+  SortedJson document = SortedJson::parse(R"({"layout": {"tp": 2, "pp": 4}})");
   EXPECT_TRUE(apply_override(document, "layout.tp", "4").empty());
   EXPECT_TRUE(apply_override(document, "layout.pp", "null").empty());
-  EXPECT_EQ(document, json::parse(R"({"layout": {"tp": 4, "pp": null}})"));
+  EXPECT_EQ(document, SortedJson::parse(R"({"layout": {"tp": 4, "pp": null}})"));
 }
 
 TEST(Override, RefusesPathsThatLeadNowhere) {
-  const json before = json::parse(R"({"model": "llama-7b", "layout": {"tp": 2}})");
+  const SortedJson before = SortedJson::parse(R"({"model": "llama-7b", "layout": {"tp": 2}})");
   for (const char* path :
        {"", ".", "layout.", ".tp", "layout..tp", "model.layers", "layout.tp.deep", "new..key"}) {
-    json document = before;
+    SortedJson document = before;
     const Errors errors = apply_override(document, path, "8");
     ASSERT_EQ(errors.size(), 1u) << path;
     EXPECT_EQ(errors.front().path, path);
@@ -41,17 +40,17 @@ TEST(Override, RefusesPathsThatLeadNowhere) {
 }
 
 TEST(Override, RefusesHalfAnObject) {
-  json document = json::object();
+  SortedJson document = SortedJson::object();
   const Errors errors = apply_override(document, "layout", "{\"tp\": ");
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(errors.front().code, ErrorCode::kSyntax);
-  EXPECT_EQ(document, json::object());
+  EXPECT_EQ(document, SortedJson::object());
 }
 
 // A quote has 60 bytes of a value or a path, so that the reason is never cut from the error.
 TEST(Override, QuotesTheEndsAloneOfALongValueOrPath) {
   const std::string quote = std::string(37, 'x') + "..." + std::string(19, 'x');
-  json document = json::object();
+  SortedJson document = SortedJson::object();
   const Errors half = apply_override(document, "layout", "[" + std::string(100000, 'x'));
   ASSERT_EQ(half.size(), 1u);
   EXPECT_TRUE(half.front().message.ends_with(": [" + quote)) << half.front().message;

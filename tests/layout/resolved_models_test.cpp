@@ -2,8 +2,8 @@
 // The resolved text of a scenario is a scenario, whichever model it describes.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "model/import_model.h"
 #include "scenario_from.h"
 
@@ -33,8 +33,8 @@ TEST(ResolvedScenario, OfEveryShippedModelReadsBackAsItself) {
       continue;
     }
     ++supported;
-    const nlohmann::json resolved = to_json(*first);
-    const auto second = read(resolved.dump());
+    const SortedJson resolved = to_json(*first);
+    const auto second = read(json_text(resolved));
     ASSERT_TRUE(second) << entry.name << "\n" << to_string(second.error());
     EXPECT_EQ(to_json(*second), resolved) << entry.name;
     EXPECT_EQ(count_parameters(second->model).total(), count_parameters(first->model).total())

@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "layout/bad_scenarios.h"
 
 namespace stepcast {
@@ -203,8 +204,8 @@ TEST(Scenario, TheResolvedScenarioResolvesToItself) {
         R"({"cluster": {"gpus": 60, "nodes": null, "nic": "200 Gb/s"},
                "training": {"framework": "native", "precision": "fp32", "global_batch": 60},
                "layout": {"dp": 5, "pp": 3, "recompute": "selective"}})"}) {
-    const nlohmann::json first = to_json(read_good(patch));
-    const auto second = read_text(first.dump());
+    const SortedJson first = to_json(read_good(patch));
+    const auto second = read_text(json_text(first));
     ASSERT_TRUE(second.has_value()) << to_string(second.error());
     EXPECT_EQ(to_json(*second), first);
   }

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "layout/pipeline.h"
 #include "scenario_from.h"
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "layout/scenario.h"
 
 namespace stepcast {

@@ -2,8 +2,8 @@
 // Every shipped model, written as the native object and read back, is the model that it was.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "model/import_native.h"
 #include "model/shipped_folder.h"
 #include "read_text.h"
@@ -26,8 +26,8 @@ class NativeRoundTrip : public ::testing::TestWithParam<std::string> {};
 TEST_P(NativeRoundTrip, ReadsBackAsTheSameModel) {
   const auto model = find_model(GetParam(), kShippedModels);
   ASSERT_TRUE(model) << to_string(model.error());
-  const nlohmann::json native = to_native_json(*model);
-  const Model again = model_of(native.dump());
+  const SortedJson native = to_native_json(*model);
+  const Model again = model_of(json_text(native));
   EXPECT_EQ(to_native_json(again), native);
   EXPECT_EQ(count_parameters(again).total(), count_parameters(*model).total());
   EXPECT_EQ(count_parameters(again).active, count_parameters(*model).active);
@@ -57,22 +57,22 @@ INSTANTIATE_TEST_SUITE_P(Shipped, NativeRoundTrip, ::testing::ValuesIn(shipped()
 
 // Each trait, stated against its form, arrives and is written again.
 TEST(NativeTraits, OverrideTheFormOneByOne) {
-  const nlohmann::json plain = {{"layers", 4}, {"hidden", 64}, {"heads", 4}, {"vocab", 10}};
-  const nlohmann::json traits = {{"qkv_bias", false},      {"attention_output_bias", false},
-                                 {"norm_bias", false},     {"head_bias", true},
-                                 {"parallel_block", true}, {"embedding_norm", true},
-                                 {"query_key_norm", true}, {"wide_query_key_norm", true},
-                                 {"final_norm", false},    {"norms_per_layer", 4},
-                                 {"position_offset", 2},   {"attention_sinks", 1},
-                                 {"embedding_width", 32},  {"mtp_layers", 1},
-                                 {"vocab_multiple", 128}};
+  const SortedJson plain = {{"layers", 4}, {"hidden", 64}, {"heads", 4}, {"vocab", 10}};
+  const SortedJson traits = {{"qkv_bias", false},      {"attention_output_bias", false},
+                             {"norm_bias", false},     {"head_bias", true},
+                             {"parallel_block", true}, {"embedding_norm", true},
+                             {"query_key_norm", true}, {"wide_query_key_norm", true},
+                             {"final_norm", false},    {"norms_per_layer", 4},
+                             {"position_offset", 2},   {"attention_sinks", 1},
+                             {"embedding_width", 32},  {"mtp_layers", 1},
+                             {"vocab_multiple", 128}};
   for (const auto& [key, value] : traits.items()) {
-    EXPECT_FALSE(to_native_json(model_of(plain.dump())).contains(key)) << key;
-    nlohmann::json stated = plain;
+    EXPECT_FALSE(to_native_json(model_of(json_text(plain))).contains(key)) << key;
+    SortedJson stated = plain;
     stated[key] = value;
-    const nlohmann::json written = to_native_json(model_of(stated.dump()));
-    EXPECT_EQ(written.value(key, nlohmann::json()), value) << key;
-    EXPECT_EQ(to_native_json(model_of(written.dump())), written) << key;
+    const SortedJson written = to_native_json(model_of(json_text(stated)));
+    EXPECT_EQ(written.value(key, SortedJson()), value) << key;
+    EXPECT_EQ(to_native_json(model_of(json_text(written))), written) << key;
   }
 }
 
@@ -81,7 +81,7 @@ TEST(NativeTraits, BiasesOfTheMlpCanDifferFromThoseOfTheAttention) {
       R"({"layers": 2, "hidden": 64, "heads": 4, "vocab": 10, "biases": true, "mlp_bias": false})");
   EXPECT_TRUE(model.qkv_bias && model.attention_output_bias && model.norm_bias);
   EXPECT_FALSE(model.mlp_bias);
-  const Model again = model_of(to_native_json(model).dump());
+  const Model again = model_of(json_text(to_native_json(model)));
   EXPECT_EQ(count_layer(again, 0).total(), count_layer(model, 0).total());
   EXPECT_TRUE(again.qkv_bias && !again.mlp_bias);
 }
@@ -94,8 +94,8 @@ TEST(NativeTraits, ListsOfLayersNameThemByNumber) {
   EXPECT_TRUE(model.is_windowed(0) && !model.is_windowed(1) && model.is_windowed(3));
   EXPECT_TRUE(!model.is_moe_layer(0) && model.is_moe_layer(1) && !model.is_moe_layer(3));
   EXPECT_TRUE(model.attention_chunked && model.moe->router_bias && model.moe->shared_gate);
-  const nlohmann::json written = to_native_json(model);
-  EXPECT_EQ(to_native_json(model_of(written.dump())), written);
+  const SortedJson written = to_native_json(model);
+  EXPECT_EQ(to_native_json(model_of(json_text(written))), written);
 }
 
 struct BadTrait {

@@ -8,13 +8,13 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/each.h"
+#include "core/json_tree.h"
 #include "kept_choices.h"
 #include "plan/what_if.h"
 #include "predict/prediction.h"
@@ -24,7 +24,6 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
 using testing::DrawnScenario;
 using testing::one_of;
 using testing::ScenarioDraw;
@@ -91,7 +90,7 @@ Change wider_trunks() {
 // Makes no scenario if the key has this value already, or may not have it.
 Change narrower(const char* key) {
   return {key, kCasts, [key](const DrawnScenario& drawn, SeededRandom&) -> std::optional<Scenario> {
-            json stated = json::parse(drawn.text);
+            SortedJson stated = SortedJson::parse(drawn.text);
             // DeepSpeed has another optimizer for each, with buffers of its own.
             if (stated["training"]["framework"] == "deepspeed") return std::nullopt;
             stated["training"][key] = "bf16";
@@ -162,7 +161,7 @@ TEST_P(Monotone, ALargerBatchIsNeverShorter) {
   int compared = 0;
   for (int i = 0; i < kScenariosOfASeed / 5; ++i) {
     const DrawnScenario drawn = draw.draw(one_of(frameworks, random));
-    json stated = json::parse(drawn.text);
+    SortedJson stated = SortedJson::parse(drawn.text);
     stated["training"]["global_batch"] = 2 * stated["training"]["global_batch"].get<int>();
     const auto larger = read_scenario(*JsonDocument::from(stated, "larger.json"), source_folders());
     ASSERT_TRUE(larger) << to_string(larger.error()) << drawn.text;

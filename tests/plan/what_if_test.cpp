@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A resource of a cluster at another speed.
 #include "plan/what_if.h"
-
-#include <nlohmann/json.hpp>
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 
 #include "core/each.h"
 #include "predict/prediction.h"
@@ -43,7 +43,7 @@ TEST(WhatIf, IsInTheResolvedScenario) {
     const auto changed = apply_what_if(scenario, {&resource, 0.5});
     ASSERT_TRUE(changed) << to_string(changed.error());
     const auto forecast = predict(*changed, source_folders());
-    const auto again = predict(scenario_from(to_json(*changed).dump()), source_folders());
+    const auto again = predict(scenario_from(json_text(to_json(*changed))), source_folders());
     ASSERT_TRUE(forecast && again) << resource.name;
     EXPECT_EQ(forecast->step_time, again->step_time) << resource.name;
     EXPECT_NE(to_json(*changed), to_json(scenario)) << resource.name;

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/json_tree.h"
 #include "predict/mechanisms.h"
 #include "scenario_from.h"
 

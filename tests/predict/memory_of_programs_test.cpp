@@ -25,7 +25,7 @@ namespace {
 using nlohmann::json;
 
 Result<Scenario> read(const json& stated) {
-  const auto document = JsonDocument::from(stated, "program.json");
+  const auto document = std::move(*JsonDocument::parse(stated.dump(), "program.json"));
   return read_scenario(*document, testing::source_folders());
 }
 

@@ -214,7 +214,7 @@ TEST_P(AdapterFiles, StartWhatWasForecast) {
   int written = 0, draws = 0;
   for (; draws < testing::kMostDraws && written < testing::kAccepted; ++draws) {
     const json stated = draw.next();
-    const auto document = JsonDocument::from(stated, "drawn.json");
+    const auto document = std::move(*JsonDocument::parse(stated.dump(), "drawn.json"));
     const auto scenario = read_scenario(*document, source_folders());
     if (!scenario) continue;
     const auto exported =

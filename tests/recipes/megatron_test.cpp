@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "recipes/has.h"
 #include "recipes/import.h"
 #include "scenario_from.h"
@@ -14,7 +14,6 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
 using testing::has;
 
 ImportedScenario import(const std::string& text,
@@ -31,7 +30,7 @@ const std::string kRequired =
     "--max-position-embeddings 2048 --micro-batch-size 2 --global-batch-size 64 "
     "--vocab-size 51200 --bf16 ";
 
-json scenario_of(const std::string& more) {
+SortedJson scenario_of(const std::string& more) {
   const ImportedScenario imported = import("python pretrain_gpt.py " + kRequired + more);
   EXPECT_TRUE(imported.errors.empty()) << to_string(imported.errors);
   return scenario_document(imported);
@@ -92,7 +91,7 @@ TEST(MegatronImport, ReadsAScriptWithVariablesAndArrays) {
   const ImportedScenario imported = import(kScript);
   ASSERT_TRUE(imported.errors.empty()) << to_string(imported.errors);
   EXPECT_EQ(imported.gpus, 32);
-  const json out = scenario_document(imported);
+  const SortedJson out = scenario_document(imported);
   EXPECT_EQ(out["model"]["layers"], 96);
   EXPECT_EQ(out["model"]["vocab"], 50257);  // GPT-2's tokenizer
   EXPECT_EQ(out["model"]["ffn"], 4 * 12288);
@@ -103,7 +102,7 @@ TEST(MegatronImport, ReadsAScriptWithVariablesAndArrays) {
   EXPECT_EQ(out["layout"]["schedule"], "interleaved");
   EXPECT_EQ(out["layout"]["virtual_stages"], 4);  // 96 / 2 / 12
   EXPECT_EQ(out["layout"]["zero"], 0);
-  EXPECT_EQ(out["layout"]["recompute"]["modules"], json({"core_attention"}));
+  EXPECT_EQ(out["layout"]["recompute"]["modules"], SortedJson({"core_attention"}));
 }
 
 TEST(MegatronImport, ListsWhatHasNoEffectAndWarnsOfTheRest) {
@@ -133,13 +132,13 @@ TEST(MegatronImport, AListOfFlagsAndModelArgsOfYamlAreReadToo) {
       "  --micro-batch-size: 4\n  --global-batch-size: 32\n  --vocab-size: 1000\n"
       "  --sequence-parallel: true\n  --swiglu: false\n  --tensor-model-parallel-size: 2\n");
   ASSERT_TRUE(yaml.errors.empty()) << to_string(yaml.errors);
-  const json out = scenario_document(yaml);
+  const SortedJson out = scenario_document(yaml);
   EXPECT_EQ(out["layout"]["sequence_parallel"], true);
   EXPECT_EQ(out["model"]["mlp"], "gelu");
 }
 
 TEST(MegatronImport, TheModelsForm) {
-  const json llama = scenario_of(
+  const SortedJson llama = scenario_of(
       "--swiglu --normalization RMSNorm --position-embedding-type rope --disable-bias-linear "
       "--add-qkv-bias --untie-embeddings-and-output-weights --group-query-attention "
       "--num-query-groups 4 --qk-layernorm --attention-dropout 0 --hidden-dropout 0.0");
@@ -149,7 +148,7 @@ TEST(MegatronImport, TheModelsForm) {
   EXPECT_EQ(llama["model"]["biases"], false);
   EXPECT_EQ(llama["model"]["tied_embeddings"], false);
   EXPECT_EQ(llama["model"]["dropout"], 0.0);
-  const json experts = scenario_of(
+  const SortedJson experts = scenario_of(
       "--num-experts 64 --moe-router-topk 6 --moe-ffn-hidden-size 1408 --moe-layer-freq "
       "'([0]*1+[1]*23)' --moe-token-dispatcher-type alltoall --expert-model-parallel-size 8");
   EXPECT_EQ(experts["model"]["moe"]["dense_layers"], 1);
@@ -159,11 +158,11 @@ TEST(MegatronImport, TheModelsForm) {
 TEST(MegatronImport, RecomputeAndOverlap) {
   EXPECT_EQ(scenario_of("--recompute-granularity full --recompute-method block "
                         "--recompute-num-layers 3")["layout"]["recompute"],
-            json({{"mode", "full"}, {"layers", 3}}));
+            SortedJson({{"mode", "full"}, {"layers", 3}}));
   EXPECT_EQ(scenario_of("--recompute-granularity selective --recompute-modules mlp layernorm")
                 ["layout"]["recompute"]["modules"],
-            json({"mlp", "layernorm"}));
-  const json overlap = scenario_of(
+            SortedJson({"mlp", "layernorm"}));
+  const SortedJson overlap = scenario_of(
       "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather "
       "--ddp-bucket-size 1000000 --use-tp-pp-dp-mapping");
   EXPECT_EQ(overlap["layout"]["overlap"]["param_gather"], true);
@@ -174,10 +173,10 @@ TEST(MegatronImport, RecomputeAndOverlap) {
 TEST(MegatronImport, PipelinesOfUnequalStages) {
   EXPECT_EQ(scenario_of("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout "
                         "'Et*5|t*7|t*7|t*5L'")["layout"]["stage_layers"],
-            json({5, 7, 7, 5}));
+            SortedJson({5, 7, 7, 5}));
   EXPECT_EQ(scenario_of("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 4 "
                         "--decoder-last-pipeline-num-layers 6")["layout"]["stage_layers"],
-            json({4, 7, 7, 6}));
+            SortedJson({4, 7, 7, 6}));
 }
 
 TEST(MegatronImport, WhatMegatronRefusesIsRefusedByItsFlag) {

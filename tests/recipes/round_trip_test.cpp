@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "core/temporary_folder.h"
+#include "core/text/escape.h"
 #include "core/text_file.h"
 #include "layout/framework.h"
 #include "predict/prediction.h"
@@ -23,7 +24,6 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
 using testing::says_why;
 using testing::source_folders;
 
@@ -164,7 +164,7 @@ TEST_P(RandomRoundTrip, ReadsBackAsTheScenarioItWas) {
                       format.frameworks.size() == 1 || written % 5 == 0);
     if (HasFailure()) return;
   }
-  EXPECT_EQ(written, testing::kAccepted) << "of " << draws << ", refused " << json(refused);
+  EXPECT_EQ(written, testing::kAccepted) << "of " << draws << ", refused " << SortedJson(refused);
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, RandomRoundTrip,
@@ -193,13 +193,13 @@ TEST(RoundTrip, TheTableOfPassesReadsBackToTheSameForecast) {
       continue;
     }
     folder.write("order.csv", exported->files.front().text);
-    json stated = json::parse(drawn.text);
+    SortedJson stated = SortedJson::parse(drawn.text);
     stated["layout"]["schedule"] = "file:" + path;
     const auto document = JsonDocument::from(stated, "file.json");
     const auto scenario = read_scenario(*document, source_folders());
     ASSERT_TRUE(scenario.has_value()) << to_string(scenario.error()) << stated;
     ++written;
-    expect_same_forecast(drawn.scenario, *scenario, stated.dump());
+    expect_same_forecast(drawn.scenario, *scenario, json_text(stated));
     if (HasFailure()) return;
   }
   EXPECT_EQ(written, testing::kAccepted) << "of " << draws;
@@ -213,14 +213,14 @@ TEST(RoundTrip, ShippedSuitesReadBackFromScriptsBatchFilesAndManifests) {
     if (file.path().extension() != ".json") continue;
     const auto text = read_text_file(file.path().string());
     ASSERT_TRUE(text);
-    const json suite = json::parse(*text);
-    for (const json& item : suite["cases"]) {
-      const std::string stated = item["scenario"].dump();
+    const SortedJson suite = SortedJson::parse(*text);
+    for (const SortedJson& item : suite["cases"]) {
+      const std::string stated = json_text(item["scenario"]);
       const auto document = JsonDocument::from(item["scenario"], "suite.json");
       const auto scenario = read_scenario(*document, source_folders());
       if (!scenario || scenario->training.framework == framework_named("native")) continue;
       // One of each framework and size is enough of a suite whose cases differ in little.
-      const std::string kind = item["scenario"]["training"].value("framework", "") +
+      const std::string kind = item["scenario"]["training"].value("framework", std::string()) +
                                file.path().filename().string() +
                                std::to_string(scenario->cluster.gpus());
       if (!seen.insert(kind).second) continue;

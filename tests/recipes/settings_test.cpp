@@ -3,9 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/each.h"
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "model/import_native.h"
 #include "recipes/deepspeed.h"
 #include "recipes/export.h"
@@ -17,7 +18,6 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
 using testing::has;
 
 ImportInput input_of(const std::string& text, std::optional<std::int64_t> gpus) {
@@ -29,7 +29,7 @@ ImportInput input_of(const std::string& text, std::optional<std::int64_t> gpus) 
   return input;
 }
 
-json deepspeed(const std::string& text, std::optional<std::int64_t> gpus = 16) {
+SortedJson deepspeed(const std::string& text, std::optional<std::int64_t> gpus = 16) {
   const ImportedScenario imported = read_deepspeed(input_of(text, gpus));
   EXPECT_TRUE(imported.errors.empty()) << to_string(imported.errors);
   return scenario_document(imported);
@@ -40,13 +40,14 @@ std::string deepspeed_errors(const std::string& text, std::optional<std::int64_t
 }
 
 TEST(DeepSpeedImport, TwoBatchSizesGiveTheThird) {
-  const json a = deepspeed(R"({"train_batch_size": 128, "train_micro_batch_size_per_gpu": 2})");
+  const SortedJson a =
+      deepspeed(R"({"train_batch_size": 128, "train_micro_batch_size_per_gpu": 2})");
   EXPECT_EQ(a["training"]["global_batch"], 128);
   EXPECT_EQ(a["layout"]["micro_batch"], 2);
-  const json b =
+  const SortedJson b =
       deepspeed(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4})");
   EXPECT_EQ(b["training"]["global_batch"], 2 * 4 * 16);
-  const json c = deepspeed(R"({"train_batch_size": 128, "gradient_accumulation_steps": 2})");
+  const SortedJson c = deepspeed(R"({"train_batch_size": 128, "gradient_accumulation_steps": 2})");
   EXPECT_EQ(c["layout"]["micro_batch"], 4);
 }
 
@@ -68,8 +69,8 @@ TEST(DeepSpeedImport, ProductsBeyondAnIntegerAreRefusedAsAnyOther) {
     EXPECT_TRUE(
         has(deepspeed_errors(R"({"train_batch_size": 1, )" + sizes + "}", gpus), "1 is not"));
   }
-  const json out = deepspeed("{" + sizes + "}");
-  EXPECT_GT(out["training"]["global_batch"], std::int64_t{1} << 60);
+  const SortedJson out = deepspeed("{" + sizes + "}");
+  EXPECT_GT(out["training"]["global_batch"].get<std::int64_t>(), std::int64_t{1} << 60);
   EXPECT_EQ(deepspeed_errors(R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 1,
       "tensor_parallel": {"autotp_size": )" +
                              most + R"(}, "pipeline": {"stages": )" + most + "}}"),
@@ -77,14 +78,14 @@ TEST(DeepSpeedImport, ProductsBeyondAnIntegerAreRefusedAsAnyOther) {
 }
 
 TEST(DeepSpeedImport, ZeroPrecisionAndOffload) {
-  const json out = deepspeed(R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 1,
+  const SortedJson out = deepspeed(R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 1,
     "bf16": {"enabled": true}, "gradient_clipping": 1.0, "communication_data_type": "fp32",
     "zero_optimization": {"stage": 3, "overlap_comm": false, "reduce_bucket_size": 2e8,
       "offload_optimizer": {"device": "cpu", "ratio": 0.5}, "offload_param": {"device": "none"},
       "stage3_prefetch_bucket_size": 0}})");
   EXPECT_EQ(out["layout"]["zero"], 3);
   EXPECT_EQ(out["layout"]["overlap"]["param_gather"], false);
-  EXPECT_EQ(out["layout"]["offload"], json({{"optimizer", 0.5}}));
+  EXPECT_EQ(out["layout"]["offload"], SortedJson({{"optimizer", 0.5}}));
   EXPECT_EQ(out["training"]["bucket_elements"], 200000000);
   EXPECT_EQ(out["training"]["prefetch_units"], 0);
   EXPECT_EQ(out["training"]["reduce_precision"], "fp32");
@@ -98,11 +99,11 @@ TEST(DeepSpeedImport, AutoIsTheTrainersAndUnknownKeysAreNamed) {
           "zero_optimization": {"stage": 2, "zero_quantized_weights": true, "new_key": 1}})",
       16));
   EXPECT_TRUE(out.errors.empty()) << to_string(out.errors);
-  const std::string warnings = json(out.warnings).dump();
+  const std::string warnings = json_text(SortedJson(out.warnings));
   EXPECT_TRUE(has(warnings, "--global-batch"));
   EXPECT_TRUE(has(warnings, "zero_optimization.zero_quantized_weights"));
   EXPECT_TRUE(has(warnings, "zero_optimization.new_key"));
-  EXPECT_EQ(json(out.without_effect), json({"scheduler", "steps_per_print"}));
+  EXPECT_EQ(SortedJson(out.without_effect), SortedJson({"scheduler", "steps_per_print"}));
 }
 
 TEST(DeepSpeedImport, WrongTypesAndContradictionsAreNamedByKey) {
@@ -114,7 +115,7 @@ TEST(DeepSpeedImport, WrongTypesAndContradictionsAreNamedByKey) {
   EXPECT_TRUE(has(deepspeed_errors("[1]"), "not a JSON object"));
 }
 
-json torchtitan(const std::string& text, std::optional<std::int64_t> gpus = 64) {
+SortedJson torchtitan(const std::string& text, std::optional<std::int64_t> gpus = 64) {
   const ImportedScenario imported = read_torchtitan(input_of(text, gpus));
   EXPECT_TRUE(imported.errors.empty()) << to_string(imported.errors);
   return scenario_document(imported);
@@ -125,7 +126,7 @@ std::string torchtitan_errors(const std::string& text, std::optional<std::int64_
 }
 
 TEST(TorchtitanImport, DegreesBatchAndCheckpointing) {
-  const json out = torchtitan(R"(
+  const SortedJson out = torchtitan(R"(
 [model]
 name = "llama3"
 flavor = "70B"
@@ -148,12 +149,12 @@ enable = true
   EXPECT_EQ(out["layout"]["shard_group"], 4);  // two copies
   EXPECT_EQ(out["layout"]["zero"], 3);
   EXPECT_EQ(out["training"]["global_batch"], 16);
-  EXPECT_EQ(out["layout"]["recompute"]["modules"], json({"torchtitan_op"}));
+  EXPECT_EQ(out["layout"]["recompute"]["modules"], SortedJson({"torchtitan_op"}));
   EXPECT_EQ(out["layout"]["overlap"]["tp"], true);
 }
 
 TEST(TorchtitanImport, APipelineHasItsOwnMicroBatchAndKeepsParameters) {
-  const json out = torchtitan(R"(
+  const SortedJson out = torchtitan(R"(
 [model]
 name = "llama3"
 flavor = "405B"
@@ -177,7 +178,7 @@ mode = "full"
 }
 
 TEST(TorchtitanImport, ThePrintedJsonIsReadAsTheTomlIs) {
-  const json out = torchtitan(R"({"parallelism": {"tensor_parallel_degree": 4},
+  const SortedJson out = torchtitan(R"({"parallelism": {"tensor_parallel_degree": 4},
     "training": {"global_batch_size": 64, "local_batch_size": 1, "seq_len": 4096},
     "activation_checkpoint": {"mode": "none"}})");
   EXPECT_EQ(out["layout"]["tp"], 4);
@@ -213,12 +214,13 @@ TEST(RankMap, FollowsTheOrderOfTheGrid) {
   const auto map = export_scenario(scenario, stated, "rankmap", {.rank_map_as_json = true},
                                    testing::source_folders());
   ASSERT_TRUE(map);
-  const json ranks = json::parse(map->files[0].text)["ranks"];
+  const SortedJson ranks = SortedJson::parse(map->files[0].text)["ranks"];
   ASSERT_EQ(ranks.size(), 16u);
   // tp fastest, then dp (2), pp slowest: rank 11 = tp 1 + 2 * (dp 1 + 2 * pp 2).
   EXPECT_EQ(
       ranks[11],
-      json({{"rank", 11}, {"node", 1}, {"gpu", 3}, {"tp", 1}, {"cp", 0}, {"dp", 1}, {"pp", 2}}));
+      SortedJson(
+          {{"rank", 11}, {"node", 1}, {"gpu", 3}, {"tp", 1}, {"cp", 0}, {"dp", 1}, {"pp", 2}}));
   const auto csv = export_scenario(scenario, stated, "rankmap", {}, testing::source_folders());
   EXPECT_EQ(std::count(csv->files[0].text.begin(), csv->files[0].text.end(), '\n'), 17);
 }
@@ -232,7 +234,7 @@ TEST(RankMap, ExpertsRegroupTheRanksOfAStage) {
   ASSERT_TRUE(scenario) << to_string(scenario.error());
   const auto map = export_scenario(*scenario, stated, "rankmap", {.rank_map_as_json = true},
                                    testing::source_folders());
-  const json ranks = json::parse(map->files[0].text)["ranks"];
+  const SortedJson ranks = SortedJson::parse(map->files[0].text)["ranks"];
   for (int rank = 0; rank < 16; ++rank) EXPECT_EQ(ranks[rank]["ep"], rank % 8 % 4) << rank;
 }
 
@@ -240,16 +242,16 @@ TEST(RankMap, ExpertsRegroupTheRanksOfAStage) {
 TEST(Export, ANameCannotEndTheCommentThatHoldsIt) {
   AtLeast scripts(3 * 6 * 2);  // of torchrun and of Slurm, by framework and end
   for (const char* framework : {"megatron", "deepspeed", "fsdp"}) {
-    json document = {{"stepcast", 1},
-                     {"model", "gpt3-13b"},
-                     {"cluster", "dgx-a100-80gx2"},
-                     {"training", {{"global_batch", 64}, {"framework", framework}}},
-                     {"layout", {{"tp", 2}}}};
-    const json model = to_native_json(testing::scenario_from(document.dump()).model);
+    SortedJson document = {{"stepcast", 1},
+                           {"model", "gpt3-13b"},
+                           {"cluster", "dgx-a100-80gx2"},
+                           {"training", {{"global_batch", 64}, {"framework", framework}}},
+                           {"layout", {{"tp", 2}}}};
+    const SortedJson model = to_native_json(testing::scenario_from(json_text(document)).model);
     for (const char* end : {"\n", "\r", "\x7F", "\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) {
       document["model"] = model;
       document["model"]["name"] = std::string("m") + end + "touch model";
-      const std::string stated = document.dump();
+      const std::string stated = json_text(document);
       Scenario scenario = testing::scenario_from(stated);
       scenario.cluster.spec.name = std::string("c") + end + "touch cluster";
       for (const auto target : {"torchrun", "slurm", "kubernetes"}) {

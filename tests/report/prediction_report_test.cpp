@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "report/breakdown.h"
 #include "report/difference.h"
 #include "report/made_prediction.h"
@@ -13,12 +13,12 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
 using stepcast::testing::made_prediction;
 using stepcast::testing::made_scenario;
 
 TEST(PredictionJson, HasEveryKeyOfTheFormat) {
-  const json out = json::parse(prediction_json(made_scenario(), made_prediction()).text());
+  const SortedJson out =
+      SortedJson::parse(prediction_json(made_scenario(), made_prediction()).text());
   EXPECT_EQ(out["stepcast"], 1);
   for (const char* key : {"fits",
                           "step_time_s",
@@ -56,8 +56,9 @@ TEST(PredictionJson, HasEveryPartOfTheStep) {
   TimeParts parts;
   double value = 0;
   for (const TimePartRow& row : kTimeParts) parts.*row.time = Seconds(++value);
-  const json out = json(time_object(parts));
-  EXPECT_EQ(out, json::parse(R"({"compute":1,"recompute":2,"optimizer":3,"exposed":{"tp":4,"cp":5,
+  const SortedJson out = SortedJson(time_object(parts));
+  EXPECT_EQ(out,
+            SortedJson::parse(R"({"compute":1,"recompute":2,"optimizer":3,"exposed":{"tp":4,"cp":5,
       "ep":6,"pp":7,"dp":8,"offload":9},"bubble":10,"other":11})"));
   EXPECT_EQ(parts.total().value(), 66);
 }
@@ -86,7 +87,7 @@ TEST(PredictionJson, LeavesOutWhatIsNotFinite) {
   prediction.mfu = std::nan("");
   prediction.hfu = HUGE_VAL;
   const std::string text = prediction_json(made_scenario(), prediction);
-  const json out = json::parse(text);
+  const SortedJson out = SortedJson::parse(text);
   EXPECT_FALSE(out.contains("mfu"));
   EXPECT_FALSE(out.contains("hfu"));
   EXPECT_EQ(text.find("null"), std::string::npos);

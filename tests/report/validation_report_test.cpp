@@ -3,9 +3,9 @@
 
 #include <boost/property_tree/ptree.hpp>
 #include <boost/property_tree/xml_parser.hpp>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/json_tree.h"
 #include "report/made_prediction.h"
 #include "report/validation_json.h"
 #include "report/validation_table.h"
@@ -13,7 +13,6 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
 using stepcast::testing::made_prediction;
 using stepcast::testing::made_scenario;
 
@@ -67,7 +66,8 @@ TEST(ValidationPage, ShowsAllOperationsAndWhyItFailed) {
 }
 
 TEST(ValidationJson, HasEveryKeyOfTheFormat) {
-  const json out = json::parse(validation_json(made_scenario(), made_validation()).text());
+  const SortedJson out =
+      SortedJson::parse(validation_json(made_scenario(), made_validation()).text());
   EXPECT_EQ(out["stepcast"], 1);
   EXPECT_EQ(out["predicted"]["step_time_s"], 10);
   EXPECT_EQ(out["measured"]["step_time_s"], 8);
@@ -114,7 +114,7 @@ TEST(ValidationTable, EndsWithTheVerdictAndItsReasons) {
 TEST(ValidationReport, OfOneRankAloneSaysWhatWasLeftOut) {
   Validation validation = made_validation();
   validation.alone = RankAlone{RankId(3), 16, {}, {{"messages between stages", 8, 8 << 20}}};
-  const json out = json::parse(validation_json(made_scenario(), validation).text());
+  const SortedJson out = SortedJson::parse(validation_json(made_scenario(), validation).text());
   EXPECT_EQ(out["alone"]["rank"], 3);
   EXPECT_EQ(out["alone"]["of_ranks"], 16);
   EXPECT_EQ(out["alone"]["left_out"][0]["calls_per_step"], 8);
@@ -153,10 +153,10 @@ TEST(BusyMachine, IsSaidInEveryFormatForPeople) {
   EXPECT_TRUE(has(validation_table(made_scenario(), validation), said));
   EXPECT_TRUE(has(validation_table(made_scenario(), validation, Form::kMarkdown), said));
   EXPECT_TRUE(has(validation_github(validation), "::warning title=busy machine::" + said));
-  const json out = json::parse(validation_json(made_scenario(), validation).text());
+  const SortedJson out = SortedJson::parse(validation_json(made_scenario(), validation).text());
   EXPECT_EQ(
       out["measured"]["machine_load"],
-      (json{
+      (SortedJson{
           {"host", "node1"}, {"others_fraction", 0.4}, {"stolen_fraction", 0.05}, {"busy", true}}));
 }
 
@@ -165,7 +165,7 @@ TEST(BusyMachine, AQuietOneIsNotMentioned) {
   validation.measured.load = MachineLoad{"node1", {20, 10.2, 0, 10}};
   EXPECT_EQ(busy_machine_text(validation.measured), "");
   EXPECT_FALSE(has(validation_table(made_scenario(), validation), "busy"));
-  const json out = json::parse(validation_json(made_scenario(), validation).text());
+  const SortedJson out = SortedJson::parse(validation_json(made_scenario(), validation).text());
   EXPECT_FALSE(out["measured"]["machine_load"]["busy"].get<bool>());
 }
 

@@ -9,7 +9,9 @@ import subprocess
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 # These are slow to parse, and everybody who includes one of our headers would pay for it.
-NOT_IN_HEADERS = ("boost/", "Eigen/", "CLI/", "nlohmann/json.hpp", "gtest/", "benchmark/")
+NOT_IN_HEADERS = ("boost/", "Eigen/", "CLI/", "nlohmann/", "gtest/", "benchmark/")
+# Everybody else has core/json_tree.h.
+KNOWN_TO_CORE_ALONE = "nlohmann/"
 
 
 # The kernels of one kind of device each: what stands beside these folders is for all kinds.
@@ -47,6 +49,13 @@ def check_directions(tree):
 
 
 def check_third_party(tree):
+    for file in tree.sources():
+        name = tree.name(file)
+        if name.startswith(("src/core/", "tests/", "bench/")):
+            continue
+        for number, ours, target in includes(file):
+            if not ours and target.startswith(KNOWN_TO_CORE_ALONE):
+                yield f"{name}:{number}: <{target}> belongs into src/core; JSON is core/json_tree.h"
     for file in tree.with_suffix(".h"):
         name = tree.name(file)
         if name.startswith(("tests/", "bench/")):

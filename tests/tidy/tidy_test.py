@@ -144,7 +144,7 @@ class Rules(unittest.TestCase):
 
     def test_third_party(self):
         self.offends("third_party", "src/core/a.h", "#include <nlohmann/json.hpp>\n", ".cpp")
-        self.accepts("third_party", "src/core/a.h", "#include <nlohmann/json_fwd.hpp>\n")
+        self.offends("third_party", "src/plan/a.cpp", "#include <nlohmann/json.hpp>\n", "src/core")
         self.accepts("third_party", "src/core/a.cpp", "#include <nlohmann/json.hpp>\n")
 
     def test_headers(self):

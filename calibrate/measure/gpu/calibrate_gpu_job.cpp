@@ -8,7 +8,6 @@
 #include <chrono>
 #include <ctime>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "calibrate/device_name.h"
@@ -27,6 +26,7 @@
 #include "calibrate/protocol/needed_shapes.h"
 #include "calibrate/protocol/operation_json.h"
 #include "core/atomic_file.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "cost/profile_curves.h"
 #include "kernels/cuda/cuda_error.h"
@@ -38,7 +38,6 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr double kPoint_s = 0.2;   // of a shape's samples
@@ -112,7 +111,7 @@ class CalibrateGpuJob {
 
   Journal open_journal() const {
     const std::string folder = job_.journal.empty() ? job_.results : job_.journal;
-    ordered_json conditions = to_json(gpu_);
+    Json conditions = to_json(gpu_);
     conditions["attention"] = job_.attention;
     conditions["under_load"] = true;  // as points of older versions were not
     auto journal =
@@ -164,10 +163,10 @@ class CalibrateGpuJob {
     const std::string key = backend.key_of(kBesideBytes) + " beside a product";
     const JournalPoint* known = journal_.find(key);
     if (!backend.on_any_rank(known == nullptr)) {
-      beside_["all_reduce"] = ordered_json::parse(known->extra);
+      beside_["all_reduce"] = Json::parse(known->extra);
       return;
     }
-    ordered_json measured = ordered_json::object();
+    Json measured = Json::object();
     if (meeting.takes_part) {
       OverlapSampler sampler(large_product());
       measured = sampler.collective(backend, meeting.placement.size(), kBesideBytes);
@@ -185,7 +184,7 @@ class CalibrateGpuJob {
       append(journal_, {key, {}, json_text(OverlapSampler(large_product()).copies())});
     });
     const JournalPoint* known = journal_.find(key);
-    if (known != nullptr) beside_.update(ordered_json::parse(known->extra));
+    if (known != nullptr) beside_.update(Json::parse(known->extra));
   }
 
   // Measures what the journal lacks, and notes before it begins: what breaks the GPU for this
@@ -256,17 +255,17 @@ class CalibrateGpuJob {
     }
     const JournalPoint* point = journal_.find(key);
     if (point == nullptr) return;
-    ordered_json told = ordered_json::parse(point->extra);
+    Json told = Json::parse(point->extra);
     if (was_protected(told)) ++left_out_[kProtected];
     told["measurement"] = measurement_json(point->measurement);
     operations_.push_back(std::move(told));
     keep_longest(operation, point->measurement.median_s);
   }
 
-  static bool was_protected(const ordered_json& told) {
+  static bool was_protected(const Json& told) {
     GpuCondition condition;
-    const ordered_json known = told.value("condition", ordered_json::object());
-    for (const auto& reason : known.value("held_by", ordered_json::array())) {
+    const Json known = told.value("condition", Json::object());
+    for (const auto& reason : known.value("held_by", Json::array())) {
       condition.held_by.insert(reason.get<std::string>());
     }
     return is_protecting(condition);
@@ -289,13 +288,13 @@ class CalibrateGpuJob {
     attempt(key, longest.operation.name, [&] {
       const SustainedRun run =
           timer_.sustain(gpu_call(longest.operation.work, context()), kSustained_s);
-      const ordered_json told = {{"factor", std::max(1.0, run.call_s / longest.seconds)},
-                                 {"operation", signature(longest.operation)},
-                                 {"condition", to_json(run.condition)}};
+      const Json told = {{"factor", std::max(1.0, run.call_s / longest.seconds)},
+                         {"operation", signature(longest.operation)},
+                         {"condition", to_json(run.condition)}};
       append(journal_, {key, {}, json_text(told)});
     });
     const JournalPoint* known = journal_.find(key);
-    if (known != nullptr) sustained_[name] = ordered_json::parse(known->extra);
+    if (known != nullptr) sustained_[name] = Json::parse(known->extra);
   }
 
   // Measures the operation and writes it into the journal, unless it has no kernel here.
@@ -309,13 +308,13 @@ class CalibrateGpuJob {
     const GpuMeasurement measured = timer_.measure(call, protocol_);
     // Counts the bytes of this kernel, because a framework's may move others.
     if (KernelSize* size = size_of_kernel(operation.work)) size->bytes = call.bytes;
-    const ordered_json told = {{"operation", operation_json(operation)},
-                               {"condition", to_json(measured.condition)}};
+    const Json told = {{"operation", operation_json(operation)},
+                       {"condition", to_json(measured.condition)}};
     append(journal_, {key, measured.measurement, json_text(told)});
   }
 
-  ordered_json machine() {
-    ordered_json facts = to_json(gpu_);
+  Json machine() {
+    Json facts = to_json(gpu_);
     for (const auto& [key, fact] : nvml_.facts()) facts[key] = fact;
     facts["attention"] = kernels_.attention_kernels().told();
     facts["date"] = utc_date(std::time(nullptr));
@@ -327,7 +326,7 @@ class CalibrateGpuJob {
         {"machine", std::move(facts)}};
   }
 
-  void write(const char* name, const ordered_json& content) const {
+  void write(const char* name, const Json& content) const {
     const std::string file = job_.results + "/" + name;
     if (const auto written = write_file_atomically(file, json_text(content) + "\n"); !written) {
       throw JobFailure(written.error());
@@ -350,11 +349,10 @@ class CalibrateGpuJob {
   MeasurementProtocol protocol_;
   std::int64_t done_ = 0, needed_ = 0, all_ = 0;
   std::map<std::string, std::int64_t> left_out_;
-  ordered_json operations_ = ordered_json::array(), collectives_ = ordered_json::array();
+  Json operations_ = Json::array(), collectives_ = Json::array();
   std::map<Curve, Longest> longest_;
-  ordered_json sustained_ = ordered_json::object();
-  ordered_json beside_ =
-      ordered_json::object();  // what products and transfers take from each other
+  Json sustained_ = Json::object();
+  Json beside_ = Json::object();  // what products and transfers take from each other
 };
 
 }  // namespace

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/assert.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/device_memory.h"
@@ -197,7 +197,7 @@ CollectiveBackend::Meeting DeviceCollectives::meet(std::size_t index) {
 std::string DeviceCollectives::key_of(ByteCount bytes) const {
   return fmt::format("{} {} bytes at {} of {}{}",
                      collective_names()[static_cast<std::size_t>(kind_.kind)], bytes,
-                     json_text(nlohmann::json(meeting_.placement)), options_.identity,
+                     json_text(SortedJson(meeting_.placement)), options_.identity,
                      options_.registered ? " registered" : "");
 }
 
@@ -297,7 +297,7 @@ Sample DeviceCollectives::sample(ByteCount bytes) {
   return out;
 }
 
-nlohmann::json DeviceCollectives::facts_of_size() const { return nlohmann::json::object(); }
-nlohmann::json DeviceCollectives::sharing(ByteCount, double) { return nlohmann::json::object(); }
+SortedJson DeviceCollectives::facts_of_size() const { return SortedJson::object(); }
+SortedJson DeviceCollectives::sharing(ByteCount, double) { return SortedJson::object(); }
 
 }  // namespace stepcast

@@ -14,6 +14,7 @@
 
 #include "calibrate/measure/collective_backend.h"
 #include "comm/device_communicator.h"
+#include "core/json_tree.h"
 #include "cost/collective_model.h"
 
 namespace stepcast {
@@ -44,10 +45,10 @@ class DeviceCollectives final : public CollectiveBackend {
   std::string key_of(ByteCount bytes) const override;
   void begin_size(ByteCount bytes) override;
   Sample sample(ByteCount bytes) override;
-  nlohmann::json facts_of_size() const override;
+  SortedJson facts_of_size() const override;
   bool has_sharing() const override { return false; }
   double longest_sharing_s() const override { return 0; }
-  nlohmann::json sharing(ByteCount, double) override;
+  SortedJson sharing(ByteCount, double) override;
   bool on_any_rank(bool here) override;
 
   std::size_t all_reduce_within_a_node() const;  // curve of the largest such group, else of any

@@ -4,18 +4,16 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/device_memory.h"
 
 namespace stepcast {
 
 using cuda::check;
-using nlohmann::ordered_json;
-
 namespace {
 
 double between(cudaEvent_t begin, cudaEvent_t end) {
@@ -66,8 +64,7 @@ BothTimes OverlapSampler::run(std::int64_t first, std::int64_t second, cudaStrea
   return {between(first_begin_, first_end_), between(second_begin_, second_end_)};
 }
 
-ordered_json OverlapSampler::copy(void* to, const void* from, std::size_t bytes,
-                                  cudaMemcpyKind kind) {
+Json OverlapSampler::copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   const auto queue = [&] {
     check(cudaMemcpyAsync(to, from, bytes, kind, copy_stream_), "cudaMemcpyAsync");
   };
@@ -79,12 +76,12 @@ ordered_json OverlapSampler::copy(void* to, const void* from, std::size_t bytes,
           {"bytes_per_s", static_cast<double>(bytes) / both.second_alone_s}};
 }
 
-ordered_json OverlapSampler::copies() {
+Json OverlapSampler::copies() {
   // Copies take as long whatever is in the arrays.
   const cuda::DeviceMemory source(std::max(sizes_.host, sizes_.device)),
       target(std::max(sizes_.host, sizes_.device));
   const std::shared_ptr<void> host = pinned(sizes_.host);
-  ordered_json out;
+  Json out;
   out["copy_to_device"] = copy(target.data(), host.get(), sizes_.host, cudaMemcpyHostToDevice);
   out["copy_to_host"] = copy(host.get(), source.data(), sizes_.host, cudaMemcpyDeviceToHost);
   out["copy_on_device"] =
@@ -92,8 +89,8 @@ ordered_json OverlapSampler::copies() {
   return out;
 }
 
-ordered_json OverlapSampler::collective(DeviceCollectives& collectives, std::size_t ranks,
-                                        ByteCount bytes) {
+Json OverlapSampler::collective(DeviceCollectives& collectives, std::size_t ranks,
+                                ByteCount bytes) {
   const auto stream = static_cast<cudaStream_t>(collectives.stream());
   const SideBySide both = measure_side_by_side([&](std::int64_t first, std::int64_t second) {
     collectives.meet_up();  // all begin together, and peers that died are found

@@ -7,11 +7,11 @@
 
 #include <cstddef>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 
 #include "calibrate/measure/gpu/device_collectives.h"
 #include "calibrate/measure/gpu/gpu_call.h"
 #include "calibrate/protocol/side_by_side.h"
+#include "core/json_tree.h"
 
 namespace stepcast {
 
@@ -30,16 +30,15 @@ class OverlapSampler {
 
   // One process alone calls this: {"copy_to_device": {"product_slowdown", "slowdown",
   // "bytes_per_s"}, "copy_to_host", "copy_on_device"}; through pinned memory. Throws CudaError.
-  nlohmann::ordered_json copies();
+  Json copies();
   // Members of the meeting of `collectives` call this: {"product_slowdown", "slowdown", "ranks"}.
-  nlohmann::ordered_json collective(DeviceCollectives& collectives, std::size_t ranks,
-                                    ByteCount bytes);
+  Json collective(DeviceCollectives& collectives, std::size_t ranks, ByteCount bytes);
 
  private:
   // `queue` one call of the second kind on `stream`.
   BothTimes run(std::int64_t first, std::int64_t second, cudaStream_t stream,
                 const std::function<void()>& queue);
-  nlohmann::ordered_json copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
+  Json copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 
   const GpuCall product_;
   const CopySizes sizes_;

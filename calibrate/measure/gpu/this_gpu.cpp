@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "kernels/cuda/cuda_error.h"
 
 namespace stepcast {
@@ -37,7 +37,7 @@ ThisGpu this_gpu() {
   return out;
 }
 
-nlohmann::ordered_json to_json(const ThisGpu& gpu) {
+Json to_json(const ThisGpu& gpu) {
   return {{"gpu", gpu.name},
           {"multiprocessors", std::to_string(gpu.sm_count)},
           {"l2", fmt::format("{} MiB", gpu.cache_bytes >> 20)},

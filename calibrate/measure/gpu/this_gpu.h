@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
+
+#include "core/json_tree.h"
 
 namespace stepcast {
 
@@ -21,6 +22,6 @@ struct ThisGpu {
 ThisGpu this_gpu();  // throws CudaError: no GPU, no driver
 
 // Profiles say this under "machine"; it is the part of it that makes durations comparable.
-nlohmann::ordered_json to_json(const ThisGpu& gpu);
+Json to_json(const ThisGpu& gpu);
 
 }  // namespace stepcast

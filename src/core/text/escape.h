@@ -4,10 +4,10 @@
 // format cannot hold becomes U+FFFD; the README of this folder has the table.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
+#include "core/json_tree.h"
 #include "core/text/written.h"
 
 namespace stepcast {
@@ -45,13 +45,13 @@ bool is_plain_yaml(std::string_view text);
 std::string shell_word(std::string_view text);
 std::string in_comment(std::string_view text);
 
-// JSON. Characters that a terminal must not see are escapes, invalid bytes U+FFFD. `indent`: as
-// nlohmann's, -1 for one line; no line feed at the end.
+// JSON. Characters that a terminal must not see are escapes, invalid bytes U+FFFD. `indent`: in
+// blanks, -1 for one line; no line feed at the end.
 std::string json_literal(std::string_view text);
-std::string json_text(const nlohmann::json& value, int indent = -1);
-std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
-Written json_file(const nlohmann::json& value, int indent = -1);  // with a line feed at the end
-Written json_file(const nlohmann::ordered_json& value, int indent = -1);
+std::string json_text(const SortedJson& value, int indent = -1);
+std::string json_text(const Json& value, int indent = -1);
+Written json_file(const SortedJson& value, int indent = -1);  // with a line feed at the end
+Written json_file(const Json& value, int indent = -1);
 std::string json_in_script(const std::string& json);  // inside <script> of a page
 
 // TOML that the library wrote: in its texts, what a terminal must not see becomes an escape.

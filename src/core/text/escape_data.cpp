@@ -70,14 +70,37 @@ std::string without_commands(std::string text) {
   return text;
 }
 
-template <class Json>
-std::string text_of(const Json& value, int indent) {
+// The library's own, which prints it.
+nlohmann::ordered_json printable(const auto& tree) {
+  using Value = nlohmann::ordered_json;
+  if (tree.is_array()) {
+    Value::array_t out;
+    out.reserve(tree.size());
+    for (const auto& value : tree) out.push_back(printable(value));
+    return out;
+  }
+  if (tree.is_object()) {
+    Value::object_t out;
+    out.reserve(tree.size());
+    for (const auto& [key, value] : tree.items())
+      out.Container::emplace_back(key, printable(value));
+    return out;
+  }
+  if (tree.is_boolean()) return tree.template get<bool>();
+  if (tree.is_string()) return tree.get_text();
+  if (tree.is_number_float()) return tree.template get<double>();
+  if (tree.is_number_unsigned()) return tree.template get<std::uint64_t>();
+  return tree.is_number() ? Value(tree.template get<std::int64_t>()) : Value();
+}
+
+std::string text_of(const auto& tree, int indent) {
+  using Value = nlohmann::ordered_json;
   const auto pair = [](unsigned point) {
     return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((point - 0x10000) >> 10),
                        0xDC00 + ((point - 0x10000) & 0x3FF));
   };
-  return without_commands(
-      with_escapes(value.dump(indent, ' ', false, Json::error_handler_t::replace), pair));
+  return without_commands(with_escapes(
+      printable(tree).dump(indent, ' ', false, Value::error_handler_t::replace), pair));
 }
 
 std::string lower_case(std::string_view text) {
@@ -154,17 +177,15 @@ std::string toml_escapes(std::string text) {
                       [](unsigned value) { return fmt::format("\\U{:08x}", value); });
 }
 
-std::string json_text(const nlohmann::json& value, int indent) { return text_of(value, indent); }
-std::string json_text(const nlohmann::ordered_json& value, int indent) {
-  return text_of(value, indent);
-}
+std::string json_text(const SortedJson& value, int indent) { return text_of(value, indent); }
+std::string json_text(const Json& value, int indent) { return text_of(value, indent); }
 
-std::string json_literal(std::string_view text) { return json_text(nlohmann::json(text)); }
+std::string json_literal(std::string_view text) { return json_text(SortedJson(text)); }
 
-Written json_file(const nlohmann::json& value, int indent) {
+Written json_file(const SortedJson& value, int indent) {
   return Written::escaped(json_text(value, indent) + "\n");
 }
-Written json_file(const nlohmann::ordered_json& value, int indent) {
+Written json_file(const Json& value, int indent) {
   return Written::escaped(json_text(value, indent) + "\n");
 }
 

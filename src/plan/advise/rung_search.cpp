@@ -2,24 +2,23 @@
 #include "plan/advise/rung_search.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cluster/named_cluster.h"
+#include "core/json_tree.h"
 #include "core/machine_errors.h"
 #include "layout/choices.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
-
-json scenario_of(const AdviceInput& input, const Rung& rung, std::int64_t gpus, TrainingMode mode) {
-  json out = input.scenario;
+SortedJson scenario_of(const AdviceInput& input, const Rung& rung, std::int64_t gpus,
+                       TrainingMode mode) {
+  SortedJson out = input.scenario;
   if (gpus != input.base.cluster.gpus()) {
     set_gpus(out["cluster"], gpus, input.folders.topologies);
   }
-  json& training = out["training"];
+  SortedJson& training = out["training"];
   if (mode != input.base.training.mode) training["mode"] = name_of(mode);
   if (rung.framework && !training.contains("framework")) {
     training["framework"] = name_of(*rung.framework);

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "core/json_tree.h"
 #include "plan/advise/demands.h"
 #include "plan/advise/ladder.h"
 #include "plan/planner.h"
@@ -47,9 +47,9 @@ struct RungResult {
 };
 
 struct AdviceInput {
-  const nlohmann::json& scenario;  // as `plan` reads it, whole
-  const Scenario& base;            // as it was read: model, cluster, training
-  std::string file;                // for errors
+  const SortedJson& scenario;  // as `plan` reads it, whole
+  const Scenario& base;        // as it was read: model, cluster, training
+  std::string file;            // for errors
   const DataFolders& folders;
   const PriceList& prices;
   Demands demands;

@@ -4,22 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cluster/cluster.h"
 #include "cluster/named_cluster.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
-
-bool states_size(const json& cluster) {
+bool states_size(const SortedJson& cluster) {
   return cluster.contains("gpus") || cluster.contains("nodes");
 }
 
-std::string label_of(const json& cluster) {
+std::string label_of(const SortedJson& cluster) {
   std::string out;
   if (const auto base = cluster.find("base"); base != cluster.end() && base->is_string()) {
     out = base->get<std::string>();
@@ -40,15 +38,15 @@ class Requests {
   Requests(const OfferQuestion& question, const std::string& topologies)
       : question_(question), topologies_(topologies) {}
 
-  Result<std::vector<OfferRequest>> make(const json& scenario);
+  Result<std::vector<OfferRequest>> make(const SortedJson& scenario);
 
  private:
-  json object_of(const json& cluster) const {
+  SortedJson object_of(const SortedJson& cluster) const {
     return cluster.is_string() ? named_cluster(cluster.get<std::string>(), topologies_) : cluster;
   }
-  std::int64_t gpus_of(const json& cluster) const;
-  void add(json cluster, std::optional<std::int64_t> gpus);
-  Errors add_counts(const json& cluster);
+  std::int64_t gpus_of(const SortedJson& cluster) const;
+  void add(SortedJson cluster, std::optional<std::int64_t> gpus);
+  Errors add_counts(const SortedJson& cluster);
 
   const OfferQuestion& question_;
   const std::string& topologies_;
@@ -56,7 +54,7 @@ class Requests {
 };
 
 // 0 when it cannot be read: whoever reads it again says why.
-std::int64_t Requests::gpus_of(const json& cluster) const {
+std::int64_t Requests::gpus_of(const SortedJson& cluster) const {
   const auto stated = cluster.find("gpus");
   if (stated != cluster.end() && stated->is_number_integer()) return stated->get<std::int64_t>();
   const auto document = JsonDocument::from(cluster, "");
@@ -64,7 +62,7 @@ std::int64_t Requests::gpus_of(const json& cluster) const {
   return document->ok() ? read.gpus() : 0;
 }
 
-void Requests::add(json cluster, std::optional<std::int64_t> gpus) {
+void Requests::add(SortedJson cluster, std::optional<std::int64_t> gpus) {
   if (gpus) set_gpus(cluster, *gpus, topologies_);
   OfferRequest request{json_text(cluster), label_of(cluster), question_.source, gpus.value_or(0)};
   const bool again = std::any_of(out_.begin(), out_.end(), [&](const OfferRequest& other) {
@@ -73,7 +71,7 @@ void Requests::add(json cluster, std::optional<std::int64_t> gpus) {
   if (!again) out_.push_back(std::move(request));
 }
 
-Errors Requests::add_counts(const json& cluster) {
+Errors Requests::add_counts(const SortedJson& cluster) {
   bool any = false;
   for (const std::int64_t count : question_.counts) {
     if (question_.max_gpus && count > *question_.max_gpus) continue;
@@ -87,7 +85,7 @@ Errors Requests::add_counts(const json& cluster) {
            "", "--gpus", "a larger --max-gpus (plan.max_gpus)"}};
 }
 
-Result<std::vector<OfferRequest>> Requests::make(const json& scenario) {
+Result<std::vector<OfferRequest>> Requests::make(const SortedJson& scenario) {
   const auto own = scenario.find("cluster");
   const bool several = !question_.clusters.empty();
   if (!several && own == scenario.end()) {
@@ -97,12 +95,12 @@ Result<std::vector<OfferRequest>> Requests::make(const json& scenario) {
   // Sizes that are stated: the scenario's cluster serves those that state none.
   std::int64_t usual = 0;
   if (several && question_.counts.empty() && own != scenario.end()) {
-    const json cluster = object_of(*own);
+    const SortedJson cluster = object_of(*own);
     if (cluster.is_object() && states_size(cluster)) usual = gpus_of(cluster);
   }
   bool counts_used = false;
-  for (const json& stated : several ? question_.clusters : std::vector<json>{*own}) {
-    const json cluster = object_of(stated);
+  for (const SortedJson& stated : several ? question_.clusters : std::vector<SortedJson>{*own}) {
+    const SortedJson cluster = object_of(stated);
     if (!cluster.is_object()) {
       return failure({ErrorCode::kWrongType, json_text(stated) + " is not a cluster", "",
                       question_.source, "a name like \"dgx-h100\" or an object"});
@@ -130,7 +128,7 @@ Result<std::vector<OfferRequest>> Requests::make(const json& scenario) {
 
 }  // namespace
 
-Result<std::vector<OfferRequest>> offer_requests(const json& scenario,
+Result<std::vector<OfferRequest>> offer_requests(const SortedJson& scenario,
                                                  const OfferQuestion& question,
                                                  const std::string& topologies_folder) {
   return Requests(question, topologies_folder).make(scenario);

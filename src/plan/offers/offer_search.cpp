@@ -5,14 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
 
 // Whether the errors concern this cluster only: another one may accept the same keys.
 bool of_the_offer(const Errors& errors) {
@@ -52,14 +50,14 @@ void take(SearchResult result, const PriceList& prices, Offer& offer) {
 
 }  // namespace
 
-Result<std::vector<Offer>> make_offers(const json& scenario, const std::string& file,
+Result<std::vector<Offer>> make_offers(const SortedJson& scenario, const std::string& file,
                                        const std::vector<OfferRequest>& requests,
                                        const DataFolders& folders) {
   std::vector<Offer> out;
   Errors errors, refused;
   for (const OfferRequest& request : requests) {
-    json stated = request.scenario.empty() ? scenario : json::parse(request.scenario);
-    stated["cluster"] = json::parse(request.cluster);
+    SortedJson stated = request.scenario.empty() ? scenario : SortedJson::parse(request.scenario);
+    stated["cluster"] = SortedJson::parse(request.cluster);
     const auto document = JsonDocument::from(stated, file);
     auto planner = Planner::make(*document, folders);
     Offer offer;

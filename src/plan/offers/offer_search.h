@@ -4,8 +4,8 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 
+#include "core/json_tree.h"
 #include "plan/offers/offer.h"
 
 namespace stepcast {
@@ -19,7 +19,7 @@ struct OfferSearch {
 // Every offer made ready: its space and its prices. An offer that the rules refuse is kept with its
 // errors. Errors: what is wrong with the scenario or a cluster, and what the rules say when they
 // refuse every offer. `file` is what they name.
-Result<std::vector<Offer>> make_offers(const nlohmann::json& scenario, const std::string& file,
+Result<std::vector<Offer>> make_offers(const SortedJson& scenario, const std::string& file,
                                        const std::vector<OfferRequest>& requests,
                                        const DataFolders& folders);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "report/breakdown.h"
+#include "report/figure_columns.h"
 #include "report/html/data_table.h"
 #include "report/html/plan_sections.h"
 #include "report/html/prediction_sections.h"
@@ -20,8 +21,9 @@ bool has_length(const PlanReport& report) {
 }
 
 Section place_section(const PlanReport& report) {
-  std::vector<DataColumn> columns{{"place", true}, {"step", true}, {"tokens/s/GPU", true},
-                                  {"MFU", true},   {"GiB", true},  {"equal", true}};
+  std::vector<DataColumn> columns{{"place", true}};
+  for (const char* title : figure_titles(kGrid)) columns.push_back({title, true});
+  columns.push_back({"equal", true});
   const bool length = has_length(report);
   if (report.prices) {
     for (const Column& column : run_columns(length)) columns.push_back({column.title, true});
@@ -33,15 +35,13 @@ Section place_section(const PlanReport& report) {
   const std::vector<PlanRow> rows = plan_rows(report);
   const std::vector<std::string> layouts = row_layouts(report, rows);
   for (const PlanRow& row : rows) {
-    const Prediction& p = row.found->prediction;
     ++place;
-    std::vector<DataCell> cells{
-        {fmt::format("{}", place), static_cast<double>(place)},
-        {time_text(p.step_time), p.step_time.value()},
-        {number_text(p.tokens_per_s_per_gpu), p.tokens_per_s_per_gpu},
-        {percent_text(p.mfu), p.mfu},
-        {gib_text(p.peak_device), static_cast<double>(p.peak_device)},
-        {row.equals > 0 ? fmt::format("+{}", row.equals) : "", static_cast<double>(row.equals)}};
+    std::vector<DataCell> cells{{fmt::format("{}", place), static_cast<double>(place)}};
+    for (const FigureCell& cell : figure_cells(kGrid, row.found->prediction)) {
+      cells.emplace_back(cell.text(), cell.value);
+    }
+    cells.emplace_back(row.equals > 0 ? fmt::format("+{}", row.equals) : "",
+                       static_cast<double>(row.equals));
     if (report.prices) {
       for (DataCell& cell :
            run_data_cells(outlook_of(report.planner, *report.prices, *row.found), length)) {

@@ -6,6 +6,7 @@
 
 #include "report/breakdown.h"
 #include "report/difference.h"
+#include "report/figure_columns.h"
 #include "report/html/bar_line.h"
 #include "report/html/compare_sections.h"
 #include "report/html/data_table.h"
@@ -80,9 +81,11 @@ std::vector<DataColumn> columns_of(const CompareReport& report) {
   for (const std::string& key : report.keys) out.push_back({key});
   out.push_back({"", false, false});
   // A curve's whiskers show the intervals too.
-  std::vector<const char*> figures{"step", "low", "high", "tokens/s/GPU", "MFU", "GiB"};
+  std::vector<const char*> figures = figure_titles(kGrid);
   if (report.scaling != Scaling::kNone) {
-    figures = {"step", "GPUs", "speed-up", "efficiency", "tokens/s/GPU", "MFU", "GiB"};
+    figures.insert(figures.begin() + 1, {"GPUs", "speed-up", "efficiency"});
+  } else {
+    figures.insert(figures.begin() + 1, {"low", "high"});
   }
   for (const char* title : figures) out.push_back({title, true});
   out.push_back({"memory"});
@@ -93,20 +96,21 @@ void add_figures(const CompareReport& report, const ComparedPoint& point,
                  std::vector<DataCell>& cells) {
   const Prediction& p = *point.prediction;
   const auto add_time = [&](Seconds time) { cells.emplace_back(time_text(time), time.value()); };
-  add_time(p.step_time);
+  const std::vector<FigureCell> figures = figure_cells(kGrid, p);
+  cells.emplace_back(figures.front().text(), figures.front().value);
   if (report.scaling != Scaling::kNone) {
-    const ScalingFigures figures = scaling_of(report, point);
+    const ScalingFigures scaled = scaling_of(report, point);
     const auto gpus = static_cast<double>(point.scenario->cluster.gpus());
     cells.emplace_back(fmt::format("{:.0f}", gpus), gpus);
-    cells.emplace_back(fmt::format("{:.2f}", figures.speed_up), figures.speed_up);
-    cells.emplace_back(percent_text(figures.efficiency), figures.efficiency);
+    cells.emplace_back(fmt::format("{:.2f}", scaled.speed_up), scaled.speed_up);
+    cells.emplace_back(percent_text(scaled.efficiency), scaled.efficiency);
   } else {
     add_time(p.step_time_low);
     add_time(p.step_time_high);
   }
-  cells.emplace_back(number_text(p.tokens_per_s_per_gpu), p.tokens_per_s_per_gpu);
-  cells.emplace_back(percent_text(p.mfu), p.mfu);
-  cells.emplace_back(gib_text(p.peak_device), static_cast<double>(p.peak_device));
+  for (std::size_t i = 1; i < figures.size(); ++i) {
+    cells.emplace_back(figures[i].text(), figures[i].value);
+  }
   cells.emplace_back(name_of(verdict_of(p)));
 }
 

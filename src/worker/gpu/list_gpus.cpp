@@ -3,9 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/atomic_file.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "kernels/cuda/cuda_error.h"
 
@@ -15,13 +14,13 @@ void list_gpus(const Job& job) {
   if (const auto why = cuda::why_no_gpu()) throw cuda::CudaError(*why);
   int count = 0;
   cuda::check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
-  nlohmann::ordered_json devices = nlohmann::ordered_json::array();
+  Json devices = Json::array();
   for (int device = 0; device < count; ++device) {
     cudaDeviceProp properties{};
     cuda::check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
     devices.push_back(properties.name);
   }
-  const nlohmann::ordered_json out{{"devices", std::move(devices)}};
+  const Json out{{"devices", std::move(devices)}};
   const auto written = write_file_atomically(job.results + "/devices.json", json_text(out) + "\n");
   if (!written) throw JobFailure(written.error());
 }

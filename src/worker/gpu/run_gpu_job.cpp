@@ -4,8 +4,8 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "execute/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/device_memory.h"
@@ -29,7 +29,7 @@ void all_reduce(DeviceCommunicator* world, std::span<float> values, Reduction re
 void run_gpu_job(const Job& job, int rank, DeviceCommunicator* world, const DeviceUse& use,
                  RankReporter& report) {
   if (const auto why = cuda::why_no_gpu()) throw cuda::CudaError(*why);
-  const auto add_facts = [&](Device& device, nlohmann::ordered_json& result) {
+  const auto add_facts = [&](Device& device, Json& result) {
     const std::int64_t peak = static_cast<CudaDevice&>(device).peak_used_bytes();
     result["device_used_bytes"] = use.bytes();
     result["pool_used_bytes"] = peak;

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json_tree.h"
 #include "plan/advise/advise.h"
 #include "plan/planning.h"
 
@@ -23,7 +23,7 @@ inline Result<Advice> advice_for(const std::string& text, std::optional<double> 
                                  double margin = 0, const SearchOptions& search = on_threads(2)) {
   static const DataFolders folders = source_folders();
   const PriceList prices{{.cluster = "dgx-h100", .dollars_per_gpu_hour = 3}};
-  const nlohmann::json scenario = nlohmann::json::parse(text);
+  const SortedJson scenario = SortedJson::parse(text);
   auto document = JsonDocument::from(scenario, "test");
   const auto planner = Planner::make(*document, folders);
   if (!planner) return failure(planner.error());

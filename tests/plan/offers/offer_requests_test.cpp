@@ -3,17 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "core/json_tree.h"
 
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
-
 const std::string kTopologies = std::string(STEPCAST_SOURCE_DIR) + "/topologies";
 
 Result<std::vector<OfferRequest>> requests(const OfferQuestion& question,
-                                           const json& scenario = json::object()) {
+                                           const SortedJson& scenario = SortedJson::object()) {
   return offer_requests(scenario, question, kTopologies);
 }
 
@@ -25,7 +23,7 @@ std::vector<std::pair<std::string, std::int64_t>> sizes(
     return out;
   }
   for (const OfferRequest& request : *requests) {
-    const json cluster = json::parse(request.cluster);
+    const SortedJson cluster = SortedJson::parse(request.cluster);
     out.emplace_back(request.label, cluster.value("gpus", cluster.value("nodes", 0) * 8));
   }
   return out;
@@ -47,14 +45,14 @@ TEST(OfferRequests, AClusterThatStatesASizeHasThatOne) {
 }
 
 TEST(OfferRequests, CountsVaryTheScenariosClusterWhateverItsSize) {
-  const json scenario{{"cluster", {{"base", "dgx-h100"}, {"nodes", 4}, {"nic", "200 Gb/s"}}}};
+  const SortedJson scenario{{"cluster", {{"base", "dgx-h100"}, {"nodes", 4}, {"nic", "200 Gb/s"}}}};
   const auto made = requests({{}, "", {8, 24}, {}}, scenario);
   EXPECT_EQ(sizes(made), (Sizes{{"dgx-h100 nic=200 Gb/s", 8}, {"dgx-h100 nic=200 Gb/s", 24}}));
-  EXPECT_FALSE(json::parse(made->front().cluster).contains("nodes"));
+  EXPECT_FALSE(SortedJson::parse(made->front().cluster).contains("nodes"));
 }
 
 TEST(OfferRequests, WithoutCountsTheScenariosClusterGivesTheSize) {
-  const json scenario{{"cluster", "dgx-a100-80gx4"}};
+  const SortedJson scenario{{"cluster", "dgx-a100-80gx4"}};
   EXPECT_EQ(sizes(requests({{"dgx-h100", "dgx-h200x2"}, "--clusters", {}, {}}, scenario)),
             (Sizes{{"dgx-h100", 32}, {"dgx-h200", 16}}));
 }

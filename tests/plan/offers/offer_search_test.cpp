@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/json_tree.h"
 #include "plan/offers/offer_ranking.h"
 #include "plan/offers/offer_requests.h"
 #include "plan/offers/searching.h"
@@ -10,17 +11,15 @@
 namespace stepcast {
 namespace {
 
-using nlohmann::json;
-
-json small_scenario() {
-  return json::parse(R"({"stepcast":1,"model":"gpt3-1.3b",
+SortedJson small_scenario() {
+  return SortedJson::parse(R"({"stepcast":1,"model":"gpt3-1.3b",
       "training":{"global_batch":16,"sequence_length":512},
       "layout":{"recompute":"none","zero":1,"order":"tp-cp-ep-dp-pp","sequence_parallel":true,
         "overlap":{"grad_reduce":true,"param_gather":true,"tp":false}},
       "run":{"tokens":1e10}})");
 }
 
-std::vector<OfferRequest> small_requests(const std::vector<json>& clusters,
+std::vector<OfferRequest> small_requests(const std::vector<SortedJson>& clusters,
                                          const std::vector<std::int64_t>& counts) {
   const auto requests = offer_requests(small_scenario(), {clusters, "--clusters", counts, {}},
                                        source_folders().topologies);
@@ -103,7 +102,7 @@ TEST(OfferSearch, KeepsAnOfferThatTheRulesRefuse) {
 }
 
 TEST(OfferSearch, SaysWhenNothingFits) {
-  json scenario = small_scenario();
+  SortedJson scenario = small_scenario();
   scenario["model"] = "gpt3-175b";
   const auto requests = small_requests({"dgx-a100-40g"}, {8});
   auto offers = make_offers(scenario, "test", requests, source_folders());
@@ -125,7 +124,7 @@ TEST(OfferSearch, EndsBetweenOffersWhenItIsToldTo) {
 }
 
 TEST(OfferSearch, AnErrorOfTheScenarioOrOfAClusterIsOfAllOffers) {
-  json scenario = small_scenario();
+  SortedJson scenario = small_scenario();
   scenario["training"]["global_batch"] = "many";
   const auto bad =
       make_offers(scenario, "test", small_requests({"dgx-h100"}, {4, 8}), source_folders());
@@ -138,7 +137,7 @@ TEST(OfferSearch, AnErrorOfTheScenarioOrOfAClusterIsOfAllOffers) {
 }
 
 TEST(OfferSearch, RulesThatRefuseEveryOfferAreAnError) {
-  json scenario = small_scenario();
+  SortedJson scenario = small_scenario();
   scenario["layout"]["tp"] = 3;
   auto offers =
       make_offers(scenario, "test", small_requests({"dgx-h100"}, {4, 8}), source_folders());

@@ -2,8 +2,7 @@
 // Small spaces of layouts, everything in them tried.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
 #include "plan/offers/offer_search.h"
 #include "plan/planning.h"
 #include "plan/ranking.h"

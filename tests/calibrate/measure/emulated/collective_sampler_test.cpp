@@ -5,15 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/temporary_folder.h"
 
 namespace stepcast {
 namespace {
-
-using nlohmann::json;
-using nlohmann::ordered_json;
 
 constexpr double kSpeed = 1e5;  // bytes per second of every transfer
 
@@ -43,10 +40,10 @@ class FakeTransfers final : public CollectiveBackend {
     }
     return out;
   }
-  json facts_of_size() const override { return json::object(); }
+  SortedJson facts_of_size() const override { return SortedJson::object(); }
   bool has_sharing() const override { return shares; }
   double longest_sharing_s() const override { return 0.03; }
-  json sharing(ByteCount bytes, double alone_s) override {
+  SortedJson sharing(ByteCount bytes, double alone_s) override {
     return {{"stretch", 1.5}, {"at", bytes}, {"alone_s", alone_s}};
   }
   bool on_any_rank(bool here) override {
@@ -66,13 +63,13 @@ class FakeTransfers final : public CollectiveBackend {
 
 class CollectiveSampling : public ::testing::Test {
  protected:
-  ordered_json measure(FakeTransfers& transfers, double budget_s = 0) {
+  Json measure(FakeTransfers& transfers, double budget_s = 0) {
     auto journal = Journal::open(folder_ / "rank-0.jsonl", {{"machine", "test"}});
     EXPECT_TRUE(journal);
     RankReporter report(0, -1);
     CollectiveSampler sampler(job_, report, *journal, transfers,
                               {budget_s, [&transfers] { return transfers.now_s; }});
-    ordered_json out = ordered_json::array();
+    Json out = Json::array();
     sampler.measure(out);
     left_out_ = sampler.left_out();
     return out;
@@ -85,16 +82,16 @@ class CollectiveSampling : public ::testing::Test {
 
 TEST_F(CollectiveSampling, TellsTheTimeOfEverySize) {
   FakeTransfers transfers;
-  const ordered_json out = measure(transfers);
+  const Json out = measure(transfers);
   ASSERT_EQ(out.size(), 2U);
   EXPECT_EQ(out[0]["collective"], "all_reduce");
-  EXPECT_EQ(out[0]["placement"], ordered_json({0, 0, 1, 1}));
+  EXPECT_EQ(out[0]["placement"], Json({0, 0, 1, 1}));
   EXPECT_EQ(out[0]["concurrent"], 1);
   ASSERT_EQ(out[0]["points"].size(), 3U);
   for (const auto& point : out[0]["points"]) {
     EXPECT_DOUBLE_EQ(point["measurement"]["median_s"].get<double>(),
                      point["bytes"].get<double>() / kSpeed);
-    EXPECT_GE(point["measurement"]["n"], 4);
+    EXPECT_GE(point["measurement"]["n"].get<int>(), 4);
   }
 }
 
@@ -107,8 +104,8 @@ TEST_F(CollectiveSampling, OnlyTheFirstMemberTells) {
 
 TEST_F(CollectiveSampling, GoesOnFromTheJournal) {
   FakeTransfers first, second;
-  const ordered_json once = measure(first);
-  const ordered_json again = measure(second);
+  const Json once = measure(first);
+  const Json again = measure(second);
   EXPECT_EQ(again, once);
   EXPECT_EQ(second.sizes_begun, 0);
 }
@@ -131,20 +128,20 @@ TEST_F(CollectiveSampling, AllMembersSampleUntilTheLastHasEnough) {
   FakeTransfers slow;
   slow.others_say_yes = 200;
   CollectiveSampler sampler(job_, report, *journal, slow);
-  ordered_json out = ordered_json::array();
+  Json out = Json::array();
   sampler.measure(out);
   EXPECT_GT(slow.samples["all_reduce 1000"], alone.samples["all_reduce 1000"]);
 }
 
 TEST_F(CollectiveSampling, WhatTheBudgetLeavesOutIsCounted) {
   FakeTransfers transfers;
-  const ordered_json out = measure(transfers, 1e-9);  // spent with the first sample
+  const Json out = measure(transfers, 1e-9);  // spent with the first sample
   EXPECT_EQ(left_out_, 4);
   ASSERT_EQ(out.size(), 1U);
   EXPECT_EQ(out[0]["points"].size(), 1U);
   // The next run has its own budget, and does not measure the first point again.
   FakeTransfers rest;
-  const ordered_json more = measure(rest, 1e3);
+  const Json more = measure(rest, 1e3);
   EXPECT_EQ(left_out_, 0);
   EXPECT_EQ(rest.sizes_begun, 4);
   EXPECT_EQ(more[0]["points"].size(), 3U);
@@ -153,16 +150,16 @@ TEST_F(CollectiveSampling, WhatTheBudgetLeavesOutIsCounted) {
 TEST_F(CollectiveSampling, SamplesUnderAThrottledClockAreLeftOut) {
   FakeTransfers transfers;
   transfers.throttled = 6;
-  const ordered_json out = measure(transfers);
+  const Json out = measure(transfers);
   const auto& measured = out[0]["points"][0]["measurement"];
   EXPECT_DOUBLE_EQ(measured["median_s"].get<double>(), 1000 / kSpeed);
-  EXPECT_GE(measured["rejected"]["throttled"], 1);
+  EXPECT_GE(measured["rejected"]["throttled"].get<int>(), 1);
 }
 
 TEST_F(CollectiveSampling, SharingIsMeasuredAtTheLargestSizeThatIsNotTooLong) {
   FakeTransfers transfers;
   transfers.shares = true;
-  const ordered_json out = measure(transfers);  // 4000 bytes take 40 ms, the limit is 30
+  const Json out = measure(transfers);  // 4000 bytes take 40 ms, the limit is 30
   EXPECT_EQ(out[0]["at"], 2000);
   EXPECT_DOUBLE_EQ(out[0]["alone_s"].get<double>(), 0.02);
   EXPECT_EQ(out[1]["at"], 2000);

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <nlohmann/json.hpp>
 
 #include "calibrate/import/imported_profile.h"
 #include "calibrate/measure/collective_sampler.h"
@@ -14,7 +13,9 @@
 #include "cli/rank_results.h"
 #include "core/atomic_file.h"
 #include "core/each.h"
+#include "core/json_tree.h"
 #include "core/temporary_folder.h"
+#include "core/text/escape.h"
 #include "emulated_nccl.h"
 #include "nccl_world.h"
 #include "scenario_from.h"
@@ -147,13 +148,12 @@ TEST_F(DeviceCollectivesTest, TheProfileHoldsTheMeasuredTimes) {
     Job job;
     job.target_half_width = 0.1;
     DeviceCollectives backend(*world, {0, 0, 0, 0}, {.largest = 1 << 16});
-    nlohmann::ordered_json collectives = nlohmann::ordered_json::array();
+    Json collectives = Json::array();
     CollectiveSampler(job, report, *journal, backend).measure(collectives);
     EXPECT_EQ(collectives.empty(), world->rank() != 0);
     if (world->rank() != 0) return;
-    const nlohmann::ordered_json out{
-        {"rank", 0}, {"operations", nlohmann::json::array()}, {"collectives", collectives}};
-    ASSERT_TRUE(write_file_atomically(folder / "rank-0.json", out.dump()));
+    const Json out{{"rank", 0}, {"operations", SortedJson::array()}, {"collectives", collectives}};
+    ASSERT_TRUE(write_file_atomically(folder / "rank-0.json", json_text(out)));
   });
   cli::RankResults results;
   Errors errors;

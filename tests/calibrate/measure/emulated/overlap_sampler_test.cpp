@@ -5,8 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_tree.h"
 #include "emulated_nccl.h"
 #include "kernels/emulated/runtime.h"
 #include "nccl_world.h"

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A forecast's figures as keys of JSON, cells of CSV, and what people read of them in tables.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/json_tree.h"
+#include "predict/figures.h"
+#include "report/text_table.h"
+
+namespace stepcast {
+
+// "12.31 s", "41.7 %", "118,000"; bytes in GiB without the unit, which the column's title has.
+std::string figure_text(const Figure& figure, double value);
+
+// A table has these of a forecast: text for people, `exact` for CSV.
+struct FigureCell {
+  const Figure& figure;
+  double value;
+  std::string text() const { return figure_text(figure, value); }
+  std::string exact() const;
+};
+std::vector<FigureCell> figure_cells(FigureTable table, const Prediction& prediction);
+
+// These head the columns: keys in CSV, titles where people read.
+std::vector<Column> figure_keys(FigureTable table);
+std::vector<const char*> figure_titles(FigureTable table);
+
+void put_figure(Json& object, const Figure& figure, const Prediction& prediction);
+void put_figures(Json& object, FigureGroup group, const Prediction& prediction);
+
+}  // namespace stepcast
