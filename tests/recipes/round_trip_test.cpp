@@ -233,7 +233,9 @@ TEST(RoundTrip, ShippedSuitesReadBackFromScriptsBatchFilesAndManifests) {
           continue;
         }
         ++written;
-        expect_reads_back(*scenario, *exported, exported->files.back().text, stated);
+        // All three hold the same settings, so one forecast is enough.
+        expect_reads_back(*scenario, *exported, exported->files.back().text, stated,
+                          target == std::string("torchrun"));
       }
       if (HasFailure()) return;
     }
