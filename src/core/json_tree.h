@@ -62,6 +62,20 @@ class JsonTree {
   class Element;  // of a list in braces
 
   JsonTree() = default;  // null
+  // A copy is made whole before it takes its place: the copy constructor of g++ 12's std::variant
+  // destroys what it never made where a nested one runs out of memory.
+  JsonTree(const JsonTree& other) {
+    std::visit([this](const auto& held) { value_ = std::decay_t<decltype(held)>(held); },
+               other.value_);
+  }
+  JsonTree& operator=(const JsonTree& other) {
+    JsonTree copy(other);
+    value_ = std::move(copy.value_);
+    return *this;
+  }
+  JsonTree(JsonTree&&) noexcept = default;
+  JsonTree& operator=(JsonTree&&) noexcept = default;
+  ~JsonTree() = default;
   JsonTree(std::nullptr_t) {}
   template <class T>
   requires std::is_arithmetic_v<T> JsonTree(T value) {
