@@ -86,13 +86,8 @@ Errors note_choices(const PredictFlags& flags, const Scenario& stated, const Sce
 
 // The scenario with the changes of --what-if.
 Result<Scenario> read_changed(const PredictFlags& flags, const DataFolders& folders) {
-  auto scenario = scenario_from_flags(flags.scenario, folders);
-  const auto stated = scenario;
-  for (const std::string& text : flags.what_if) {
-    const auto change = parse_what_if(text);
-    if (!change) return failure(change.error());
-    if (scenario) scenario = apply_what_if(*scenario, *change);
-  }
+  const auto stated = scenario_from_flags(flags.scenario, folders);
+  auto scenario = apply_what_ifs(stated, flags.what_if);
   if (!scenario || flags.what_if.empty()) return scenario;
   Errors errors = note_choices(flags, *stated, *scenario, folders);
   if (!errors.empty()) return failure(std::move(errors));

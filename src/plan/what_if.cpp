@@ -106,4 +106,13 @@ Result<Scenario> apply_what_if(const Scenario& scenario, const WhatIf& what_if) 
   return out;
 }
 
+Result<Scenario> apply_what_ifs(Result<Scenario> scenario, const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) {
+    const auto change = parse_what_if(text);
+    if (!change) return failure(change.error());
+    if (scenario) scenario = apply_what_if(*scenario, *change);
+  }
+  return scenario;
+}
+
 }  // namespace stepcast

@@ -33,4 +33,8 @@ Result<WhatIf> parse_what_if(const std::string& text);
 // the resource.
 Result<Scenario> apply_what_if(const Scenario& scenario, const WhatIf& what_if);
 
+// Several changes, one after the other, of a scenario that was just read. A change that cannot be
+// read is told before what is wrong with the scenario.
+Result<Scenario> apply_what_ifs(Result<Scenario> scenario, const std::vector<std::string>& texts);
+
 }  // namespace stepcast

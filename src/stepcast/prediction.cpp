@@ -77,12 +77,7 @@ Result<std::string> Prediction::trace() const {
 
 Result<Prediction> predict(const Scenario& scenario, const PredictOptions& options) {
   const DataRoot& data = scenario.data().root();
-  auto read_one = read(scenario);
-  for (const std::string& text : options.what_if) {
-    const auto change = parse_what_if(text);
-    if (!change) return failure(change.error());
-    if (read_one) read_one = apply_what_if(*read_one, *change);
-  }
+  auto read_one = apply_what_ifs(read(scenario), options.what_if);
   if (!read_one) return failure(read_one.error());
   auto prediction = stepcast::predict(*read_one, data.folders, options_of(options));
   if (!prediction) return failure(prediction.error());
