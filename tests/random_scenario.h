@@ -6,13 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "random_choice.h"
 #include "scenario_from.h"
 
 namespace stepcast::testing {
@@ -50,10 +50,10 @@ inline DrawnFrom all_that_forecasts() {
           true};
 }
 
-class ScenarioDraw {
+class ScenarioDraw : Draws {
  public:
   explicit ScenarioDraw(std::uint32_t seed, DrawnFrom from = {})
-      : random_(seed), from_(std::move(from)) {}
+      : Draws(seed), from_(std::move(from)) {}
 
   DrawnScenario draw(const std::string& framework) {
     const auto read = from_.forecasts ? read_scenario : read_legal_scenario;
@@ -66,14 +66,6 @@ class ScenarioDraw {
   }
 
  private:
-  std::int64_t pick(std::initializer_list<std::int64_t> values) {
-    return *(values.begin() + static_cast<std::ptrdiff_t>(random_() % values.size()));
-  }
-  std::string word(std::initializer_list<const char*> values) {
-    return *(values.begin() + static_cast<std::ptrdiff_t>(random_() % values.size()));
-  }
-  bool chance(int in) { return random_() % static_cast<std::uint32_t>(in) == 0; }
-
   SortedJson model() {
     const std::int64_t heads = pick({8, 16, 32});
     SortedJson out = {{"name", word({"alpha", "beta 2", "it's"})},
@@ -261,7 +253,6 @@ class ScenarioDraw {
     return out;
   }
 
-  std::mt19937 random_;
   DrawnFrom from_;
 };
 

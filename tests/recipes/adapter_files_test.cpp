@@ -7,13 +7,13 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/text_file.h"
 #include "predict/prediction.h"
+#include "random_choice.h"
 #include "recipes/export.h"
 #include "recipes/refusals.h"
 #include "recipes/two_hundred.h"
@@ -55,8 +55,9 @@ Files read_files(const Exported& exported) {
   return out;
 }
 
-class Draw {
+class Draw : testing::Draws {
  public:
+  Draw() : Draws(39) {}
   json next() {
     const std::int64_t gpus = pick({1, 2, 4, 8, 16}), micro = pick({1, 2, 4});
     json out = {{"stepcast", 1},
@@ -80,17 +81,6 @@ class Draw {
     if (chance(8)) out["layout"]["tp"] = 2;
     return out;
   }
-
- private:
-  std::int64_t pick(std::initializer_list<std::int64_t> values) {
-    return *(values.begin() + static_cast<std::ptrdiff_t>(random_() % values.size()));
-  }
-  std::string word(std::initializer_list<const char*> values) {
-    return *(values.begin() + static_cast<std::ptrdiff_t>(random_() % values.size()));
-  }
-  bool chance(int in) { return random_() % static_cast<std::uint32_t>(in) == 0; }
-
-  std::mt19937 random_{39};
 };
 
 json targets_of(const json& modules, bool mlp) {
