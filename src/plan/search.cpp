@@ -8,6 +8,8 @@
 #include <mutex>
 
 #include "core/parallel.h"
+#include "plan/branch_descent.h"
+#include "plan/branch_order.h"
 #include "predict/interval.h"
 
 namespace stepcast {
@@ -17,13 +19,15 @@ constexpr std::size_t kRound = 32;         // replays between two looks at the b
 constexpr std::size_t kShownTooLarge = 8;  // of the layouts that do not fit
 constexpr double kNearMiss = 1.25;         // of the memory limit
 
-struct Entry {
-  double bound_s;
-  ByteCount device_bytes;
-  LayoutChoice choice;
+// Parts of the time that is left, for the search for some layout and for bounds.
+constexpr double kOpeningShare = 0.1;
+constexpr double kBoundsShare = 0.5;
+
+struct Entry : BoundedLayout {
   bool replayed = false;
   bool operator<(const Entry& other) const {
-    return bound_s != other.bound_s ? bound_s < other.bound_s : choice < other.choice;
+    if (bound_s != other.bound_s) return bound_s < other.bound_s;
+    return choice != other.choice ? choice < other.choice : replayed > other.replayed;
   }
 };
 
@@ -36,12 +40,14 @@ struct Worker {
 };
 
 struct Branch {
-  std::vector<Entry> entries;
+  explicit Branch(const LayoutChoice& from) : prefix(from) {}
+  LayoutChoice prefix;
+  std::vector<Entry> entries;  // until they are taken
   std::vector<RejectedLayout> too_large;
   std::optional<RejectedLayout> smallest;  // of those that do not fit
   SpaceCount count;
   std::int64_t cut_by_memory = 0;
-  bool cut_short = false;  // the search ended before the walk did
+  bool walked = false;  // to its end
 };
 
 void keep_fastest(std::vector<RejectedLayout>& list) {
@@ -57,6 +63,12 @@ void keep_smaller(const std::optional<RejectedLayout>& other,
   if (other && (!smallest || other->device_bytes < smallest->device_bytes)) smallest = other;
 }
 
+using Clock = std::chrono::steady_clock;
+
+Clock::duration seconds(double count) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count));
+}
+
 class Search {
  public:
   Search(const Space& space, const PricingByFramework& pricing, const SearchOptions& options)
@@ -69,8 +81,12 @@ class Search {
   Result<SearchResult> run();
 
  private:
-  void bound_all();
-  void bound_branch(Worker& worker, const LayoutChoice& prefix, Branch& out) const;
+  Errors open();
+  void drop_opening_if_met();
+  void bound_more();
+  void bound_branch(Worker& worker, Branch& branch) const;
+  void take_entries();
+  void add_up_branches();
   std::vector<std::size_t> next_round(double below_s, ByteCount below_bytes) const;
   Errors replay(const std::vector<std::size_t>& round);
   Errors find_best();
@@ -79,17 +95,22 @@ class Search {
   // No layout whose bound is above it takes one of the first places.
   double last_bound() const { return last_place() * (1 + kNearTie) / least_rise_; }
   void put_in_places();
-  bool late() const;
-  bool ends() const { return (options_.stop && options_.stop()) || late(); }
-  double elapsed() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
+  // The moment when this part of the time that is left has passed; none without a limit.
+  std::optional<Clock::time_point> after(double part) const;
+  bool late() const { return end_ && Clock::now() > *end_; }
+  bool ends() const { return stopped(options_) || late(); }
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   void report(double bound_s);
 
   const Space& space_;
   const PricingByFramework& pricing_;
   const SearchOptions& options_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Clock::time_point start_ = Clock::now();
+  std::optional<Clock::time_point> end_;  // of the present part of the search
+  LayoutChoice opening_;                  // that was found before all were looked at
+  bool met_opening_ = false;              // among the leaves
+  std::vector<Branch> branches_;
+  std::vector<std::size_t> order_;  // that they are walked in
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Entry> entries_;  // best first
   std::size_t first_open_ = 0;  // entries before it are replayed
@@ -98,9 +119,15 @@ class Search {
   SearchResult out_;
 };
 
-bool Search::late() const {
-  if (options_.late && options_.late()) return true;
-  return options_.time_limit_s > 0 && elapsed() > options_.time_limit_s;
+std::optional<Clock::time_point> Search::after(double part) const {
+  const auto now = Clock::now();
+  std::optional<Clock::time_point> end = options_.deadline;
+  if (options_.time_limit_s > 0) {
+    const auto limit = start_ + seconds(options_.time_limit_s);
+    end = end ? std::min(*end, limit) : limit;
+  }
+  if (!end || *end < now) return end;
+  return now + seconds(part * std::chrono::duration<double>(*end - now).count());
 }
 
 void Search::report(double bound_s) {
@@ -114,55 +141,114 @@ void Search::report(double bound_s) {
       {elapsed(), out_.bounded, out_.replayed, std::max<std::ptrdiff_t>(0, open), best, bound_s});
 }
 
-void Search::bound_branch(Worker& worker, const LayoutChoice& prefix, Branch& out) const {
+// A branch that is cut short gives what was seen of it, and is walked anew if there is more time.
+void Search::bound_branch(Worker& worker, Branch& branch) const {
+  branch = Branch(branch.prefix);
   const auto visit = [&](const LayoutChoice& choice) {
     const Bound bound = worker.bounds.bound();
     if (bound.device_bytes <= out_.memory_limit) {
-      out.entries.push_back({bound.time_s, bound.device_bytes, choice});
+      branch.entries.push_back({{bound.time_s, bound.device_bytes, choice}});
       return;
     }
-    ++out.cut_by_memory;
+    ++branch.cut_by_memory;
     const RejectedLayout rejected{choice, bound.time_s, bound.device_bytes};
-    keep_smaller(rejected, out.smallest);
+    keep_smaller(rejected, branch.smallest);
     const auto limit = static_cast<double>(out_.memory_limit);
     if (static_cast<double>(bound.device_bytes) > kNearMiss * limit) return;
-    out.too_large.push_back(rejected);
-    if (out.too_large.size() > 64 * kShownTooLarge) keep_fastest(out.too_large);
+    branch.too_large.push_back(rejected);
+    if (branch.too_large.size() > 64 * kShownTooLarge) keep_fastest(branch.too_large);
   };
-  out.count = space_.walk(prefix, worker.scenario, visit, [&] {
-    out.cut_short = out.cut_short || ends();
-    return out.cut_short;
+  bool cut_short = false;
+  branch.count = space_.walk(branch.prefix, worker.scenario, visit, [&] {
+    cut_short = cut_short || ends();
+    return cut_short;
   });
-  keep_fastest(out.too_large);
+  branch.walked = !cut_short;
+  keep_fastest(branch.too_large);
 }
 
-void Search::bound_all() {
-  const std::vector<LayoutChoice> prefixes = space_.branches(out_.space);
-  std::vector<Branch> branches(prefixes.size());
-  std::size_t done = 0;
+// Finds some layout that fits and replays it, before all are looked at.
+Errors Search::open() {
+  const std::optional<Clock::time_point> soon = after(kOpeningShare);
+  if (!soon) return {};
+  Worker& worker = *workers_.front();
+  BranchDescent descent(space_, worker.scenario, worker.bounds, out_.memory_limit);
+  std::vector<Entry> found;
+  const auto latest = std::max(*after(1), start_ + seconds(options_.first_answer_s));
+  for (const std::size_t i : order_) {
+    const bool fits = !found.empty();
+    if (stopped(options_) || Clock::now() > (fits ? *soon : latest)) break;
+    const auto layout = descent.descend(branches_[i].prefix);
+    if (layout && layout->bound_s > 0 && layout->device_bytes <= out_.memory_limit) {
+      found.push_back({*layout});
+    }
+  }
+  std::sort(found.begin(), found.end());
+  entries_ = std::move(found);
+  end_ = latest;
+  for (std::size_t i = 0; i < entries_.size() && out_.found.empty() && !late(); ++i) {
+    if (Errors errors = replay({i}); !errors.empty()) return errors;
+  }
+  std::erase_if(entries_, [](const Entry& entry) { return !entry.replayed; });
+  if (!out_.found.empty()) opening_ = out_.found.front().choice;
+  return {};
+}
+
+// The layout that the search began with may be no leaf of the tree: it has keys that say nothing
+// there. The leaf that is forecast alike stands for it then.
+void Search::drop_opening_if_met() {
+  if (met_opening_) return;
+  const auto own = std::ranges::find(out_.found, opening_, &FoundLayout::choice);
+  if (own == out_.found.end()) return;
+  const bool met = std::ranges::any_of(out_.found, [&](const FoundLayout& other) {
+    return other.choice != own->choice && share_place(other.prediction, own->prediction);
+  });
+  if (met) out_.found.erase(own);
+}
+
+// Bounds the branches that are left, for as long as this part of the search lasts.
+void Search::bound_more() {
+  std::vector<std::size_t> left = order_;
+  std::erase_if(left, [&](std::size_t i) { return branches_[i].walked; });
   std::mutex mutex;
   run_in_parallel(
-      options_.threads, prefixes.size(),
-      [&](std::size_t worker, std::size_t i) {
-        bound_branch(*workers_[worker], prefixes[i], branches[i]);
+      options_.threads, left.size(),
+      [&](std::size_t worker, std::size_t at) {
+        Branch& branch = branches_[left[at]];
+        const std::int64_t before = branch.count.legal;
+        bound_branch(*workers_[worker], branch);
         const std::lock_guard lock(mutex);
-        ++done;
-        out_.bounded += branches[i].count.legal;
+        out_.bounded += branch.count.legal - before;
         report(0);
       },
       [this] { return ends(); });
-  bounded_all_ = done == prefixes.size();
-  for (Branch& branch : branches) {
-    bounded_all_ = bounded_all_ && !branch.cut_short;
+  bounded_all_ = std::ranges::all_of(branches_, &Branch::walked);
+  take_entries();
+}
+
+// Layouts that were seen before stay as they are.
+void Search::take_entries() {
+  for (Branch& branch : branches_) {
+    met_opening_ = met_opening_ || std::ranges::find(branch.entries, opening_, &Entry::choice) !=
+                                       branch.entries.end();
+    entries_.insert(entries_.end(), branch.entries.begin(), branch.entries.end());
+    branch.entries = {};
+  }
+  std::sort(entries_.begin(), entries_.end());
+  const auto seen = [](const Entry& one, const Entry& other) { return one.choice == other.choice; };
+  entries_.erase(std::unique(entries_.begin(), entries_.end(), seen), entries_.end());
+  first_open_ = 0;
+  while (first_open_ < entries_.size() && entries_[first_open_].replayed) ++first_open_;
+}
+
+void Search::add_up_branches() {
+  for (const Branch& branch : branches_) {
     out_.space.add(branch.count);
     out_.cut_by_memory += branch.cut_by_memory;
     keep_smaller(branch.smallest, out_.smallest);
     out_.too_large.insert(out_.too_large.end(), branch.too_large.begin(), branch.too_large.end());
-    entries_.insert(entries_.end(), branch.entries.begin(), branch.entries.end());
-    branch.entries = {};
   }
   keep_fastest(out_.too_large);
-  std::sort(entries_.begin(), entries_.end());
 }
 
 // Places are filled by layouts that a forecast tells apart.
@@ -294,12 +380,22 @@ Result<SearchResult> Search::run() {
   out_.memory_limit = static_cast<ByteCount>(memory * (1 - options_.memory_margin));
   least_rise_ = least_rise(options_.risk);
   out_.combinations = space_.combinations();
-  bound_all();
-  if (Errors errors = find_best(); !errors.empty()) return failure(std::move(errors));
+  const std::vector<LayoutChoice> prefixes = space_.branches(out_.space);
+  for (const LayoutChoice& prefix : prefixes) branches_.emplace_back(prefix);
+  order_ = by_promise(prefixes, space_, out_.memory_limit, workers_.front()->scenario);
+  if (Errors errors = open(); !errors.empty()) return failure(std::move(errors));
+  do {
+    end_ = after(kBoundsShare);
+    bound_more();
+    end_ = after(1);
+    if (Errors errors = find_best(); !errors.empty()) return failure(std::move(errors));
+  } while (!bounded_all_ && !ends());
+  drop_opening_if_met();
+  add_up_branches();
   if (Errors errors = find_front(); !errors.empty()) return failure(std::move(errors));
   put_in_places();
   keep_fastest(out_.too_large);
-  out_.interrupted = !out_.proven && ends();
+  out_.interrupted = !out_.proven && (!bounded_all_ || ends());
   out_.elapsed_s = elapsed();
   return std::move(out_);
 }
@@ -325,17 +421,27 @@ std::vector<std::size_t> put_in_order(std::span<const double> values, SearchResu
   return order;
 }
 
+bool stopped(const SearchOptions& options) { return options.stop && options.stop(); }
+
 bool is_over(const SearchOptions& options) {
-  return (options.stop && options.stop()) || (options.late && options.late());
+  if (stopped(options)) return true;
+  return options.deadline && Clock::now() > *options.deadline;
 }
 
 void share_time_limit(SearchOptions& options) {
-  using Clock = std::chrono::steady_clock;
   if (options.time_limit_s <= 0) return;
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                      std::chrono::duration<double>(options.time_limit_s));
+  const auto end = Clock::now() + seconds(options.time_limit_s);
+  options.deadline = options.deadline ? std::min(*options.deadline, end) : end;
   options.time_limit_s = 0;
-  options.late = [end] { return Clock::now() > end; };
+}
+
+SearchOptions with_share_of_time(const SearchOptions& options, std::size_t parts) {
+  SearchOptions out = options;
+  share_time_limit(out);
+  if (!out.deadline) return out;
+  const auto now = Clock::now();
+  out.deadline = now + (*out.deadline - now) / static_cast<std::int64_t>(parts);
+  return out;
 }
 
 Result<SearchResult> search(const Space& space, const PricingByFramework& pricing,

@@ -3,6 +3,7 @@
 // (docs/design/012-search-of-layouts.md).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -41,15 +42,21 @@ struct SearchOptions {
   // Asked often; any thread. A search that is to stop before its first replay still makes one
   // round of them, so that it has an answer.
   std::function<bool()> stop;
-  // Asked likewise; true ends replays that are under way too: the time is over, answer or not. The
-  // time limit does this by itself.
-  std::function<bool()> late;
+  // A moment that ends it as the time limit does, also replays that are under way.
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  // Under either, the search first looks for some layout that fits. As long as it has found none,
+  // a limit that is shorter is stretched to this.
+  double first_answer_s = 0.5;
 };
 
-bool is_over(const SearchOptions& options);  // stop or late
+bool stopped(const SearchOptions& options);  // by `stop`
+bool is_over(const SearchOptions& options);  // stopped, or behind the deadline
 
-// Makes of the time limit a moment that all searches with these options share.
+// Makes of the time limit a deadline that all searches with these options share.
 void share_time_limit(SearchOptions& options);
+
+// Options of the first of `parts` searches that have the rest of the time between them.
+SearchOptions with_share_of_time(const SearchOptions& options, std::size_t parts);
 
 struct FoundLayout {
   LayoutChoice choice;

@@ -7,6 +7,7 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "core/assert.h"
@@ -73,6 +74,7 @@ Space::Space(OpenScenario open, const std::vector<ValueRange>& ranges) : open_(s
   least_.assign(dimensions_.size(), std::numeric_limits<std::int64_t>::min());
   most_.assign(dimensions_.size(), std::numeric_limits<std::int64_t>::max());
   for (const ValueRange& range : ranges) restrict_to(range);
+  combinations_ = combinations_of_all();
 }
 
 void Space::restrict_to(const ValueRange& range) {
@@ -206,6 +208,14 @@ std::int64_t Space::default_of(std::size_t level, const LayoutChoice& choice,
   return dimensions_[level]->of(scenario.layout);
 }
 
+KeySearch::Values Space::values(std::size_t level, const LayoutChoice& choice,
+                                Scenario& scenario) const {
+  put(choice, scenario);
+  KeySearch::Values out = dimensions_[level]->values(scenario);
+  std::erase_if(out, [&](std::int64_t value) { return !admits(level, value); });
+  return out;
+}
+
 Errors Space::objections(const LayoutChoice& choice, Scenario& scenario) const {
   const Stated stated = stated_by(choice);
   resolve(stated, scenario);
@@ -220,6 +230,18 @@ struct Space::Counting {
   Stated stated;
   std::map<std::pair<std::size_t, Prefix>, double> known;  // by level
 
+  // Whether its value stands in a prefix, or decides one that does.
+  static bool reads(const LayoutDimension& dimension) {
+    static constexpr std::array kRead{"layout.tp",
+                                      "layout.pp",
+                                      "layout.cp",
+                                      "layout.ep",
+                                      "layout.etp",
+                                      "layout.zero",
+                                      "layout.virtual_stages",
+                                      "layout.schedule"};
+    return std::ranges::find(kRead, std::string_view(dimension.path)) != kRead.end();
+  }
   Prefix prefix() const {
     const Layout& l = scenario.layout;
     return {l.tp,
@@ -235,22 +257,28 @@ struct Space::Counting {
   }
 };
 
-double Space::combinations() const {
+double Space::combinations_of_all() const {
   if (!contradictions_.empty()) return 0;
   Counting counting{open_.scenario, open_.stated, {}};
+  resolve(counting.stated, counting.scenario);
   return count(counting, 0);
 }
 
 double Space::count(Counting& counting, std::size_t level) const {
   if (level == dimensions_.size()) return 1;
   const LayoutDimension& dimension = *dimensions_[level];
-  resolve(counting.stated, counting.scenario);
   const auto [found, fresh] = counting.known.try_emplace({level, counting.prefix()}, 0);
   if (!fresh) return found->second;
+  KeySearch::Values values = dimension.values(counting.scenario);
+  std::erase_if(values, [&](std::int64_t value) { return !admits(level, value); });
+  if (!Counting::reads(dimension)) {
+    const double behind = values.empty() ? 0 : count(counting, level + 1);
+    return found->second = static_cast<double>(values.size()) * behind;
+  }
   double sum = 0;
-  for (const std::int64_t value : dimension.values(counting.scenario)) {
-    if (!admits(level, value)) continue;
+  for (const std::int64_t value : values) {
     dimension.set(counting.stated, value);
+    resolve(counting.stated, counting.scenario);
     sum += count(counting, level + 1);
   }
   dimension.set(counting.stated, std::nullopt);

@@ -57,7 +57,7 @@ class Space {
 
   // The number of all combinations of values with tp*cp*pp*dp = GPUs, as planners count their
   // spaces: with those that the rules forbid, and each as often as it occurs.
-  double combinations() const;
+  double combinations() const { return combinations_; }
 
   // Prefixes from which the tree can be walked independently, in order; what is refused before them
   // goes into `count`.
@@ -78,6 +78,10 @@ class Space {
   // is scratch.
   std::int64_t default_of(std::size_t level, const LayoutChoice& choice, Scenario& scenario) const;
 
+  // Values that the dimension of this level may take in the layout, whatever rules say of them.
+  // `scenario` is scratch.
+  KeySearch::Values values(std::size_t level, const LayoutChoice& choice, Scenario& scenario) const;
+
   // Objections of the rules to a layout or prefix; none: legal so far.
   Errors objections(const LayoutChoice& choice, Scenario& scenario) const;
 
@@ -90,6 +94,7 @@ class Space {
   void set(Walk& walk, std::size_t level, std::int64_t value) const;
   void descend(Walk& walk, std::size_t level) const;
   struct Counting;
+  double combinations_of_all() const;
   double count(Counting& counting, std::size_t level) const;
   void restrict_to(const ValueRange& range);
   bool admits(std::size_t level, std::int64_t value) const {
@@ -101,6 +106,7 @@ class Space {
   std::vector<KeyPaths> open_behind_;               // by depth: paths that rules may not read
   std::vector<std::int64_t> least_, most_;          // by level
   Errors contradictions_;                           // between ranges and what is stated
+  double combinations_ = 0;
 };
 
 // Keys that a search may vary, and what follows from them: for read_open_scenario().

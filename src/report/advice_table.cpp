@@ -36,6 +36,8 @@ std::string verdict_words(const RungResult& result, const Demands& demands) {
       return "leaves GPUs idle";
     case RungVerdict::kRefused:
       return "refused";
+    case RungVerdict::kUnknown:
+      return "no time";
     case RungVerdict::kFails:
       break;
   }
@@ -86,9 +88,6 @@ TextTable table_of(const AdviceReport& report) {
 
 // "Advice: FSDP (ZeRO-3) over 64 GPUs".
 std::string headed(const Advice& advice) {
-  if (advice.interrupted && !advice.advised) {
-    return "Advice: stopped before a rung met the demands";
-  }
   if (!advice.advised) return "Advice: none";
   const RungResult& here = advice.rungs[*advice.advised];
   return fmt::format("Advice: {}{}", here.rung->title,
@@ -108,8 +107,6 @@ Written answer(const AdviceReport& report, Form form) {
                            time_text(p.step_time_high), number_text(p.tokens_per_s),
                            percent_text(p.mfu), gib_text(p.peak_device), gib_text(p.device_memory)),
                form);
-  } else if (advice.interrupted) {
-    return out;
   }
   return out + bullet(because_text(report), form);
 }

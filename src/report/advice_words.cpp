@@ -123,6 +123,7 @@ std::string first_text(const AdviceReport& report) {
     return "One GPU meets the demands, and no rung that uses all of them does.";
   }
   std::string out = asks ? "The first rung that meets every demand" : "The first rung that fits";
+  if (report.advice.interrupted) out += ", as far as the time allowed to search";
   const bool spares = std::ranges::any_of(report.advice.rungs, [](const RungResult& one) {
     return one.verdict == RungVerdict::kSpare;
   });
@@ -163,7 +164,11 @@ std::string nothing_text(const AdviceReport& report) {
     if (first || better()) nearest = &result;
     fits = fits || result.fits;
   }
-  if (!nearest) return "No rung meets the demands.";
+  if (!nearest) {
+    return report.advice.interrupted
+               ? "The search was stopped before it had found a layout; give it more time."
+               : "No rung meets the demands.";
+  }
   if (!fits) {
     const double times = static_cast<double>(nearest->layout->prediction.peak_device) /
                          static_cast<double>(nearest->memory_limit);
@@ -262,8 +267,12 @@ std::string rung_text(const AdviceReport& report, const RungResult& result) {
     error.file.clear();
     return "refused: " + to_string(error);
   }
+  if (result.verdict == RungVerdict::kUnknown) {
+    return "the time was over before a layout was found that fits";
+  }
   if (!result.fits) {
-    return memory_text(result);
+    return result.layout ? memory_text(result)
+                         : shortfall_text(result.shortfalls.front()) + " or more";
   }
   std::string out = speed_text(result);
   switch (result.verdict) {
@@ -287,6 +296,7 @@ std::string rung_text(const AdviceReport& report, const RungResult& result) {
       break;
     case RungVerdict::kAdvised:
     case RungVerdict::kRefused:
+    case RungVerdict::kUnknown:
       break;
   }
   return out + ": " + layout_words(result);

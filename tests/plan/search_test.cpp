@@ -159,6 +159,85 @@ TEST(Search, KnowsNoBoundBeforeAllIsBounded) {
 }
 
 // Equal layouts fill one place: what stands in the last one must be certain too.
+// A search whose time is over as it begins.
+SearchOptions without_time() {
+  SearchOptions options;
+  options.deadline = std::chrono::steady_clock::now();
+  options.first_answer_s = 1e6;
+  return options;
+}
+
+TEST(Search, AnswersWhenItsTimeIsOverBeforeItBegins) {
+  for (const char* text :
+       {kSmall, R"({"stepcast":1,"model":"llama-3.1-405b","cluster":"dgx-h100x64",
+                    "training":{"global_batch":2048,"sequence_length":4096}})",
+        R"({"stepcast":1,"model":"qwen3-30b-a3b","cluster":"dgx-h100x2",
+            "training":{"global_batch":512,"sequence_length":4096}})"}) {
+    const auto planner = planner_of(text);
+    ASSERT_NE(planner, nullptr);
+    const auto result = planner->search(without_time());
+    ASSERT_TRUE(result);
+    EXPECT_TRUE(result->interrupted);
+    EXPECT_FALSE(result->proven);
+    ASSERT_EQ(result->found.size(), 1u) << text;
+    const FoundLayout& found = result->found.front();
+    EXPECT_LE(found.prediction.peak_device, result->memory_limit);
+    Scenario scratch = planner->space().base();
+    EXPECT_TRUE(planner->space().objections(found.choice, scratch).empty());
+  }
+}
+
+TEST(Search, SaysThatNothingFitsWithoutTime) {
+  const auto planner = planner_of(R"({"stepcast":1,"model":"llama-2-70b","cluster":"dgx-a100-40gx1",
+    "training":{"global_batch":8,"sequence_length":2048}})");
+  ASSERT_NE(planner, nullptr);
+  const auto result = planner->search(without_time());
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->found.empty());
+}
+
+TEST(Search, WithEnoughTimeFindsWhatItFindsWithoutALimit) {
+  for (const SmallSpace& space : kSmallSpaces) {
+    const auto planner = planner_of(space.text);
+    ASSERT_NE(planner, nullptr);
+    SearchOptions options;
+    options.prove = true;
+    const auto whole = planner->search(options);
+    options.time_limit_s = 1e6;
+    const auto limited = planner->search(options);
+    ASSERT_TRUE(whole && limited);
+    EXPECT_TRUE(limited->proven);
+    EXPECT_FALSE(limited->interrupted);
+    ASSERT_FALSE(whole->found.empty());
+    ASSERT_FALSE(limited->found.empty());
+    const FoundLayout &one = limited->found.front(), &other = whole->found.front();
+    EXPECT_TRUE(share_place(one.prediction, other.prediction))
+        << space.name << ": " << words(planner->space(), one.choice) << " "
+        << one.prediction.step_time.value() << "\n"
+        << words(planner->space(), other.choice) << " " << other.prediction.step_time.value();
+    EXPECT_EQ(one.choice, other.choice) << space.name;
+    EXPECT_EQ(limited->space.legal, whole->space.legal) << space.name;
+    EXPECT_EQ(limited->cut_by_memory, whole->cut_by_memory) << space.name;
+  }
+}
+
+TEST(Search, SharesTheTimeThatIsLeft) {
+  using Clock = std::chrono::steady_clock;
+  SearchOptions options;
+  options.time_limit_s = 3600;
+  const auto before = Clock::now();
+  share_time_limit(options);
+  ASSERT_TRUE(options.deadline);
+  EXPECT_EQ(options.time_limit_s, 0);
+  const auto quarter = with_share_of_time(options, 4).deadline;
+  const auto after = Clock::now();
+  ASSERT_TRUE(quarter);
+  const auto share = [&](Clock::time_point now) { return now + (*options.deadline - now) / 4; };
+  EXPECT_GE(*quarter, share(before));
+  EXPECT_LE(*quarter, share(after));
+  EXPECT_FALSE(with_share_of_time(SearchOptions{}, 4).deadline);
+}
+
 TEST(Search, ProvesDistinctPlaces) {
   const auto planner = planner_of(kSmall);
   ASSERT_NE(planner, nullptr);

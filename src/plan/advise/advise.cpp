@@ -53,6 +53,14 @@ void choose(Advice& advice) {
   }
 }
 
+std::vector<const Rung*> rungs_to_climb(const Scenario& base) {
+  std::vector<const Rung*> out;
+  for (const Rung& rung : ladder()) {
+    if (climbs(rung, base)) out.push_back(&rung);
+  }
+  return out;
+}
+
 Errors why_all_refused(const Advice& advice) {
   Errors errors;
   for (const RungResult& result : advice.rungs) {
@@ -68,29 +76,32 @@ Result<Advice> advise(const AdviceInput& input) {
   Advice advice;
   advice.demands = input.demands;
   const std::int64_t all = input.base.cluster.gpus();
-  for (const Rung& rung : ladder()) {
-    if (!climbs(rung, input.base)) continue;
-    if (is_over(input.search)) {
+  AdviceInput of_rung = input;
+  share_time_limit(of_rung.search);
+  const SearchOptions search = of_rung.search;
+  const std::vector<const Rung*> rungs = rungs_to_climb(input.base);
+  for (std::size_t i = 0; i < rungs.size(); ++i) {
+    if (stopped(search)) {
       advice.interrupted = true;
       break;
     }
-    auto result = search_rung(input, rung, rung.one_gpu ? 1 : all);
+    // A rung that needs less than its share leaves the rest to those above it.
+    of_rung.search = with_share_of_time(search, rungs.size() - i);
+    auto result = search_rung(of_rung, *rungs[i], rungs[i]->one_gpu ? 1 : all);
     if (!result) return failure(result.error());
-    if (result->interrupted) {
-      advice.interrupted = true;
-      if (!result->fits) break;  // the search was not over
-    }
+    advice.interrupted = advice.interrupted || result->interrupted;
     if (result->meets() && spares_gpus(*result, input)) result->verdict = RungVerdict::kSpare;
     advice.rungs.push_back(std::move(*result));
   }
   choose(advice);
   if (advice.advised || advice.interrupted) return advice;
   if (Errors errors = why_all_refused(advice); !errors.empty()) return failure(std::move(errors));
-  auto ways = ways_out(input, advice.rungs);
+  of_rung.search = search;
+  auto ways = ways_out(of_rung, advice.rungs);
   if (!ways) return failure(ways.error());
   advice.ways_out = std::move(*ways);
   // A search that was cut short says nothing about what it did not try.
-  advice.interrupted = is_over(input.search);
+  advice.interrupted = is_over(search);
   std::erase_if(advice.ways_out,
                 [](const RungResult& way) { return way.interrupted && !way.fits; });
   return advice;

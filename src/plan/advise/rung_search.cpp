@@ -37,10 +37,14 @@ Errors main_objection(const SpaceCount& space) {
 }
 
 // Searches for a layout that needs little memory among those that differ from `start` in keys that
-// are only on or off: bounds on memory are looser where transfers do not overlap.
-Result<LayoutForecast> most_frugal(const Planner& planner, const LayoutChoice& start,
-                                   const SearchOptions& search) {
-  auto first = planner.predict(start);
+// are only on or off: bounds on memory are looser where transfers do not overlap. Gives nothing
+// when the time is over before one is replayed.
+Result<std::optional<LayoutForecast>> most_frugal(const Planner& planner, const LayoutChoice& start,
+                                                  const SearchOptions& search) {
+  PredictOptions options;
+  options.stop = [&] { return is_over(search); };
+  auto first = planner.predict(start, options);
+  if (!first && first.error().empty()) return std::nullopt;
   if (!first) return failure(first.error());
   LayoutForecast best{start, std::move(*first)};
   const Space& space = planner.space();
@@ -50,13 +54,14 @@ Result<LayoutForecast> most_frugal(const Planner& planner, const LayoutChoice& s
     LayoutChoice other = best.choice;
     other.values[level] = 1 - other.values[level];
     if (!space.objections(other, scratch).empty()) continue;
-    auto prediction = planner.predict(other);
+    auto prediction = planner.predict(other, options);
+    if (!prediction && prediction.error().empty()) break;
     if (!prediction) return failure(prediction.error());
     if (prediction->peak_device < best.prediction.peak_device) {
       best = {other, std::move(*prediction)};
     }
   }
-  return best;
+  return std::optional(std::move(best));
 }
 
 Errors take(SearchResult found, const AdviceInput& input, RungResult& out) {
@@ -72,11 +77,16 @@ Errors take(SearchResult found, const AdviceInput& input, RungResult& out) {
     const StepTime step{p.step_time, p.step_time_low, p.step_time_high};
     out.run = run_outlook(out.scenario(), input.prices, step);
     out.shortfalls = shortfalls_of(input.demands, p, out.run->forecast);
+  } else if (found.interrupted) {
+    out.verdict = RungVerdict::kUnknown;
+    return {};
   } else if (found.smallest) {
     auto frugal = most_frugal(planner, found.smallest->choice, input.search);
     if (!frugal) return frugal.error();
-    out.shortfalls = {{Constraint::kMemory, static_cast<double>(frugal->prediction.peak_device),
-                       static_cast<double>(found.memory_limit)}};
+    const ByteCount least =
+        *frugal ? (*frugal)->prediction.peak_device : found.smallest->device_bytes;
+    out.shortfalls = {
+        {Constraint::kMemory, static_cast<double>(least), static_cast<double>(found.memory_limit)}};
     out.layout = std::move(*frugal);
   } else {
     out.objections = main_objection(found.space);
@@ -102,6 +112,8 @@ const char* name_of(RungVerdict verdict) {
       return "fails";
     case RungVerdict::kRefused:
       return "refused";
+    case RungVerdict::kUnknown:
+      return "unknown";
   }
   return "";
 }

@@ -19,6 +19,7 @@ enum class RungVerdict {
   kBehind,   // meets them, and a rung above is so much faster that nobody would stay here
   kFails,    // a demand is not met
   kRefused,  // no layout is legal, or none is modelled
+  kUnknown,  // the time was over before a layout was found that fits
 };
 const char* name_of(RungVerdict verdict);  // "advised"
 
@@ -35,7 +36,8 @@ struct RungResult {
   Errors objections;  // of kRefused
   std::shared_ptr<const Planner> planner;
   bool fits = false;                     // in memory
-  std::optional<LayoutForecast> layout;  // the fastest that fits; if none does, a most frugal one
+  std::optional<LayoutForecast> layout;  // the fastest that fits; if none does, a most frugal
+                                         // one if there was time for it
   std::vector<Shortfall> shortfalls;     // of kFails
   ByteCount memory_limit = 0;
   std::optional<RunOutlook> run;  // of a layout that fits

@@ -79,7 +79,7 @@ RunOutlook outlook_of(const Planner& planner, const PriceList& prices, const Fou
 Result<SearchResult> search_by(Objective objective, const Planner& planner, const PriceList& prices,
                                SearchOptions options) {
   const std::int64_t top = options.top;
-  const double time_limit = options.time_limit_s;
+  share_time_limit(options);
   double spent = 0;
   // A few more places by step time are mostly enough to be certain of one by another objective;
   // another search would compute all bounds again.
@@ -93,13 +93,11 @@ Result<SearchResult> search_by(Objective objective, const Planner& planner, cons
     result->elapsed_s = spent;
     const bool certain = rank(objective, planner, prices, top, options.top, *result);
     if (certain || !result->proven) return result;
-    const bool late = time_limit > 0 && time_limit <= spent;
-    if (late || is_over(options)) {
+    if (is_over(options)) {
       result->proven = false;
       result->interrupted = true;
       return result;
     }
-    if (time_limit > 0) options.time_limit_s = time_limit - spent;
     options.top *= 2;
   }
 }

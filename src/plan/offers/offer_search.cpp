@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/gathered_errors.h"
 #include "core/json_tree.h"
@@ -82,23 +81,15 @@ Result<std::vector<Offer>> make_offers(const SortedJson& scenario, const std::st
 
 Errors search_offers(const OfferSearch& search, const PriceList& prices,
                      std::vector<Offer>& offers) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto elapsed = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  const double limit = search.layouts.time_limit_s;
+  SearchOptions all = search.layouts;
+  share_time_limit(all);
   for (std::size_t i = 0; i < offers.size(); ++i) {
     Offer& offer = offers[i];
     if (!offer.planner) continue;
-    SearchOptions options = search.layouts;
-    if (is_over(options)) break;
-    if (limit > 0) {
-      const double left = limit - elapsed();
-      if (left <= 0) break;
-      options.time_limit_s = left / static_cast<double>(offers.size() - i);
-    }
+    if (is_over(all)) break;
     if (search.begins) search.begins(i, offer);
-    auto result = search_by(search.objective, *offer.planner, prices, options);
+    auto result = search_by(search.objective, *offer.planner, prices,
+                            with_share_of_time(all, offers.size() - i));
     if (!result) return result.error();
     take(std::move(*result), prices, offer);
   }

@@ -271,6 +271,20 @@ TEST(Advice, SaysWhenItWasStoppedWhereItSearchedForWaysOut) {
   EXPECT_TRUE(stopped.interrupted);
 }
 
+TEST(Advice, EndsWithAdviceWhateverItsTime) {
+  SearchOptions search = on_threads(2);
+  search.deadline = std::chrono::steady_clock::now();
+  search.first_answer_s = 1e6;
+  for (const std::string& text :
+       {small_model(),
+        scenario("llama-2-70b", R"("cluster":"dgx-h100x8")", R"("global_batch":64)")}) {
+    const Advice advice = expect_advice(text, {}, 0, search);
+    EXPECT_TRUE(advice.interrupted);
+    ASSERT_TRUE(advice.advised) << text;
+    EXPECT_TRUE(advice.rungs[*advice.advised].meets());
+  }
+}
+
 TEST(Demands, WithoutAPriceABudgetIsNoDemand) {
   const auto planner = planner_of(small_model(R"(,"run":{"tokens":1e9,"budget":1000})"));
   const Scenario& base = planner->space().base();
