@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -65,6 +66,27 @@ Result<double> parse(std::string_view text, std::span<const Unit> units, const c
   return bad(fmt::format("'{}' has the unknown unit '{}'", text, unit_name));
 }
 
+// Takes the commas out of "16,400.5k", where they group digits by threes; any other text stays as
+// it is.
+std::string without_grouping(std::string_view text) {
+  const std::size_t end = std::min(text.find_first_not_of("0123456789,"), text.size());
+  const std::string_view whole = text.substr(0, end);
+  std::string digits(whole.substr(0, whole.find(',')));
+  if (digits.empty() || digits.size() > 3) return std::string(text);
+  for (std::size_t at = digits.size(); at < whole.size(); at += 4) {
+    const std::string_view group = whole.substr(at + 1, 3);
+    if (whole[at] != ',' || group.size() < 3 || group.find(',') != group.npos) {
+      return std::string(text);
+    }
+    digits += group;
+  }
+  return digits + std::string(text.substr(end));
+}
+
+Result<double> parse_amount(std::string_view text, const char* example) {
+  return parse(without_grouping(text), kCountUnits, example, 1, kOtherCountUnits);
+}
+
 }  // namespace
 
 Result<Bytes> parse_bytes(std::string_view text) {
@@ -77,12 +99,10 @@ Result<Seconds> parse_seconds(std::string_view text) {
   return parse(text, kTimeUnits, "12 us\" or \"30d", std::nullopt, kOtherTimeUnits)
       .map([](double v) { return Seconds(v); });
 }
-Result<double> parse_count(std::string_view text) {
-  return parse(text, kCountUnits, "2T", 1, kOtherCountUnits);
-}
+Result<double> parse_count(std::string_view text) { return parse_amount(text, "2T"); }
 Result<double> parse_dollars(std::string_view text) {
   if (text.starts_with('$')) text.remove_prefix(1);
-  return parse(text, kCountUnits, "500k", 1, kOtherCountUnits);
+  return parse_amount(text, "500k");
 }
 Result<double> parse_fraction(std::string_view text) {
   std::string_view digits = text;

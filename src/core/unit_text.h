@@ -17,7 +17,7 @@ Result<Seconds> parse_seconds(std::string_view text);
 Result<FlopsPerSecond> parse_flops_rate(std::string_view text);
 
 // A count or an amount as people type it: "2T", "1.5B", "500k", "1e12". k, M, B and T are powers
-// of 1000; without a letter it is the number.
+// of 1000; without a letter it is the number. Commas may group digits by threes: "16,400".
 Result<double> parse_count(std::string_view text);
 
 // An amount of money is a count with or without its sign: "$500k".

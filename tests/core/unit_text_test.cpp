@@ -33,6 +33,12 @@ TEST(ParseCount, TakesTheLettersInEitherCase) {
 TEST(ParseDollars, MayHaveTheSignBeforeIt) {
   EXPECT_EQ(parse_dollars("$500k"), 5e5);
   EXPECT_EQ(parse_dollars("2.5"), 2.5);
+  EXPECT_EQ(parse_dollars("$16,400"), 16400);
+  EXPECT_EQ(parse_dollars("$1,234,567.5"), 1234567.5);
+  EXPECT_EQ(parse_count("5,000k"), 5e6);
+  for (const char* text : {"16,40", "1,2345", "1234,567", ",500", "1,", "1,,000", "1,000,"}) {
+    EXPECT_FALSE(parse_dollars(text)) << text;
+  }
   for (const char* text : {"$", "$$5", "5$", "$five"}) EXPECT_FALSE(parse_dollars(text)) << text;
 }
 
