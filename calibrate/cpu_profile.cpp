@@ -11,7 +11,6 @@
 #include "calibrate/fit/fit_gemm.h"
 #include "calibrate/fit/fit_memory_bound.h"
 #include "calibrate/profile_json.h"
-#include "calibrate/protocol/measurement_json.h"
 #include "cluster/local_cluster.h"
 #include "core/json_tree.h"
 #include "core/statistics.h"

@@ -13,7 +13,6 @@
 #include "calibrate/measure/rank_context.h"
 #include "calibrate/protocol/journal.h"
 #include "calibrate/protocol/machine_facts.h"
-#include "calibrate/protocol/measurement_json.h"
 #include "calibrate/protocol/needed_grid.h"
 #include "calibrate/protocol/operation_json.h"
 #include "calibrate/protocol/processor_watch.h"
@@ -44,8 +43,8 @@ class CalibrateJob {
   explicit CalibrateJob(const RankContext& rank) : rank_(rank), journal_(open_journal(rank)) {}
 
   void run() {
-    for (const std::string& text : rank_.job.scenarios) {
-      const Scenario scenario = read_job_scenario(rank_.job, text);
+    for (const SortedJson& stated : rank_.job.scenarios) {
+      const Scenario scenario = read_job_scenario(rank_.job, stated);
       if (const Errors errors = check_executable(scenario); !errors.empty()) {
         throw JobFailure(errors);
       }
@@ -75,7 +74,7 @@ class CalibrateJob {
         if (last) rank_.report.warning(fmt::format("{}: every sample was disturbed", signature));
         continue;
       }
-      append(journal_, {signature, measured, json_text(operation_json(point.operation))});
+      append(journal_, {signature, measured, operation_json(point.operation)});
     }
   }
 
@@ -153,7 +152,7 @@ class CalibrateJob {
       if (journal_.find(key) == nullptr) {
         const auto measured = sample_alone(kernel.operation, protocol);
         if (!measured) continue;  // disturbed throughout: a point less between others
-        append(journal_, {key, *measured, json_text(operation_json(kernel.operation))});
+        append(journal_, {key, *measured, operation_json(kernel.operation)});
       }
       operations_.push_back({{"operation", operation_json(kernel.operation)},
                              {"measurement", measurement_json(journal_.find(key)->measurement)}});

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "calibrate/protocol/measurement_json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 
@@ -38,10 +37,10 @@ CollectiveSampler::Point CollectiveSampler::measure_size(const Meeting& meeting,
   if (!backend_.on_any_rank(known == nullptr)) return {known->measurement, known->extra};
   if (is_over()) {
     ++left_out_;
-    return {{}, "{}"};
+    return {{}, SortedJson::object()};
   }
   const Measurement out = take_samples(meeting, bytes);
-  const std::string facts = json_text(backend_.facts_of_size());
+  const SortedJson facts = backend_.facts_of_size();
   append(journal_, {key, out, facts});
   return {out, facts};
 }
@@ -70,9 +69,9 @@ Measurement CollectiveSampler::take_samples(const Meeting& meeting, ByteCount by
 SortedJson CollectiveSampler::measure_sharing(ByteCount bytes, double alone_s) {
   const std::string key = backend_.key_of(bytes) + " and kernels";
   const JournalPoint* known = journal_.find(key);
-  if (!backend_.on_any_rank(known == nullptr)) return SortedJson::parse(known->extra);
+  if (!backend_.on_any_rank(known == nullptr)) return known->extra;
   const SortedJson out = backend_.sharing(bytes, alone_s);
-  append(journal_, {key, {}, json_text(out)});
+  append(journal_, {key, {}, out});
   return out;
 }
 
@@ -86,7 +85,7 @@ SortedJson CollectiveSampler::measure_curve(const CollectiveBackend::Curve& curv
     report_.progress("communication", done_++, all_,
                      fmt::format("{} of {} bytes", curve.collective, bytes));
     const Point point = measure_size(meeting, bytes);
-    facts.update(SortedJson::parse(point.facts));
+    facts.update(point.facts);
     if (point.measurement.n > 0) {
       points.push_back({{"bytes", bytes}, {"measurement", measurement_json(point.measurement)}});
     }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "calibrate/measure/collective_backend.h"
-#include "calibrate/measure/job.h"
+#include "calibrate/measure/job_failure.h"
 #include "calibrate/protocol/journal.h"
 #include "calibrate/protocol/protocol.h"
 #include "core/json_tree.h"
@@ -37,7 +37,7 @@ class CollectiveSampler {
   using Meeting = CollectiveBackend::Meeting;
   struct Point {
     Measurement measurement;
-    std::string facts;  // JSON
+    SortedJson facts;
   };
   Point measure_size(const Meeting& meeting, ByteCount bytes);
   Measurement take_samples(const Meeting& meeting, ByteCount bytes);

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "calibrate/measure/job.h"
+#include "calibrate/measure/job_failure.h"
 #include "comm/communicator.h"
 #include "core/json_tree.h"
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "core/json_tree.h"
-#include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
@@ -13,11 +12,11 @@ std::string attempt_of(const std::string& key) { return "attempts: " + key; }
 
 Json known(const Journal& journal, const std::string& key) {
   const JournalPoint* point = journal.find(attempt_of(key));
-  return point == nullptr ? Json::object() : Json::parse(point->extra);
+  return point == nullptr ? Json::object() : point->extra;
 }
 
 Result<void> keep(Journal& journal, const std::string& key, const Json& what) {
-  return journal.append({attempt_of(key), {}, json_text(what)});
+  return journal.append({attempt_of(key), {}, what});
 }
 
 }  // namespace

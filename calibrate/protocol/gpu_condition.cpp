@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/json_tree.h"
+#include "core/json_fields.h"
 #include "core/statistics.h"
 
 namespace stepcast {
@@ -37,24 +37,8 @@ GpuCondition typical_of(const std::vector<GpuCondition>& conditions) {
   return out;
 }
 
-Json to_json(const GpuCondition& condition) {
-  Json out = Json::object();
-  if (condition.sm_clock_mhz > 0) out["sm_clock_mhz"] = condition.sm_clock_mhz;
-  if (condition.power_w > 0) out["power_w"] = condition.power_w;
-  if (!condition.held_by.empty()) out["held_by"] = condition.held_by;
-  return out;
-}
-
-GpuCondition read_gpu_condition(const JsonValue& value) {
-  ObjectReader reader(value);
-  GpuCondition out{reader.number("sm_clock_mhz", 0, 1e6).value_or(0),
-                   reader.number("power_w", 0, 1e6).value_or(0)};
-  if (const auto reasons = reader.value("held_by")) {
-    for (const JsonValue& reason : reasons->items()) out.held_by.insert(reason.text().value_or(""));
-  }
-  reader.finish();
-  return out;
-}
+Json to_json(const GpuCondition& condition) { return json_of(condition); }
+GpuCondition read_gpu_condition(const JsonValue& value) { return read_object<GpuCondition>(value); }
 
 std::string words_of(const GpuCondition& condition) {
   std::string out;

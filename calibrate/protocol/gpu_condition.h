@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "core/json_field.h"
 #include "core/json_tree.h"
 
 namespace stepcast {
@@ -18,6 +19,13 @@ struct GpuCondition {
   // The clocks are held down by: "power_cap", "hardware_slowdown", "software_thermal",
   // "hardware_thermal", "power_brake".
   std::set<std::string> held_by = {};
+
+  static auto fields() {
+    using F = GpuCondition;
+    return std::tuple{json_field("sm_clock_mhz", &F::sm_clock_mhz).within(0, 1e6).unless_usual(),
+                      json_field("power_w", &F::power_w).within(0, 1e6).unless_usual(),
+                      json_field("held_by", &F::held_by).unless_usual()};
+  }
 };
 
 // Clocks that the driver holds down to protect the board: too hot, or power failing. The power cap

@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "calibrate/protocol/journal_text.h"
-#include "calibrate/protocol/measurement_json.h"
 #include "core/assert.h"
 #include "core/atomic_file.h"
 #include "core/failed_write.h"
 #include "core/gathered_errors.h"
 #include "core/json.h"
+#include "core/json_fields.h"
 #include "core/json_tree.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
@@ -135,20 +135,13 @@ Result<JournalPoint> read_point(const std::string& file, std::size_t number,
   }
   auto document = JsonDocument::parse(*body, fmt::format("{}, line {}", file, number));
   if (!document) return failure(document.error());
-  ObjectReader reader((*document)->root());
-  JournalPoint out;
-  out.key = reader.required_text("key");
-  if (const auto value = reader.required("measurement")) {
-    out.measurement = read_measurement(*value);
-  }
-  reader.required("extra");
-  reader.finish();
+  auto out = read_object<JournalPoint>((*document)->root());
   if (!(*document)->ok()) {
     Errors errors = (*document)->errors();
     for (Error& error : errors) error.hint += (error.hint.empty() ? "" : "; ") + hint;
     return failure(std::move(errors));
   }
-  out.extra = json_text(Json::parse(*body)["extra"]);  // keeps the order of its keys
+  out.extra = Json::parse(*body)["extra"];  // keeps the order of its keys
   return out;
 }
 
@@ -251,13 +244,8 @@ const JournalPoint* Journal::find(const std::string& key) const {
 }
 
 Result<void> Journal::append(const JournalPoint& point) {
-  Json extra = Json::parse(point.extra);
-  JournalPoint kept = point;
-  kept.extra = json_text(extra);
-  auto written = write_line(line_of({{"key", point.key},
-                                     {"measurement", measurement_json(point.measurement)},
-                                     {"extra", std::move(extra)}}));
-  if (written) points_[point.key] = std::move(kept);
+  auto written = write_line(line_of(json_of(point)));
+  if (written) points_[point.key] = point;
   return written;
 }
 

@@ -23,7 +23,14 @@ namespace stepcast {
 struct JournalPoint {
   std::string key;
   Measurement measurement;
-  std::string extra = "{}";  // JSON of the caller's
+  Json extra = Json::object();  // the caller's
+
+  static auto fields() {
+    using F = JournalPoint;
+    return std::tuple{json_field("key", &F::key).required(),
+                      json_field("measurement", &F::measurement).required(),
+                      json_field("extra", &F::extra).required()};
+  }
 };
 
 class Journal {

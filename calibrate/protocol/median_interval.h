@@ -10,11 +10,21 @@
 #include <optional>
 #include <vector>
 
+#include "core/json_field.h"
+
 namespace stepcast {
+
+inline constexpr double kLongestTime_s = 1e9;  // beyond it a duration is a mistake
 
 struct MedianInterval {
   double low = 0;
   double high = 0;
+
+  static auto fields() {
+    using F = MedianInterval;
+    return std::tuple{json_field("low_s", &F::low).required().within(0, kLongestTime_s),
+                      json_field("high_s", &F::high).required().within(0, kLongestTime_s)};
+  }
 };
 
 // l above, counted from 1. None when even the extremes cover too little: n < 6 for 95 %.

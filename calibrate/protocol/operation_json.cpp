@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/protocol/operation_json.h"
 
-#include <array>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
+#include "core/enum_names.h"
 #include "core/json_tree.h"
 
 namespace stepcast {
@@ -14,40 +13,6 @@ namespace {
 using Names = std::vector<std::string>;
 
 constexpr double kMostBytes = 1e18;
-
-constexpr DataType last_of(DataType) { return DataType::kTf32; }
-constexpr GemmRole last_of(GemmRole) { return GemmRole::kWeightGradient; }
-constexpr AttentionProductKind last_of(AttentionProductKind) {
-  return AttentionProductKind::kKeyGradient;
-}
-constexpr Norm last_of(Norm) { return Norm::kRmsNorm; }
-constexpr Mlp last_of(Mlp) { return Mlp::kSwiglu; }
-constexpr CastSubject last_of(CastSubject) { return CastSubject::kWeight; }
-constexpr CollectiveKind last_of(CollectiveKind) { return CollectiveKind::kSendReceive; }
-constexpr CollectivePurpose last_of(CollectivePurpose) { return CollectivePurpose::kRouting; }
-constexpr TokenMove last_of(TokenMove) { return TokenMove::kSort; }
-constexpr Phase last_of(Phase) { return Phase::kOptimizer; }
-
-// Whether a value has a name in its enum's declaration: compilers write a value without one as a
-// cast, "(Norm)2".
-template <auto Value>
-consteval bool is_declared() {
-  const std::string_view text = __PRETTY_FUNCTION__;
-  return text[text.find("Value = ") + std::string_view("Value = ").size()] != '(';
-}
-
-template <class Enum>
-Names names_of() {
-  constexpr Enum kLast = last_of(Enum{});
-  static_assert(
-      is_declared<kLast>() && !is_declared<static_cast<Enum>(static_cast<int>(kLast) + 1)>(),
-      "last_of names the last value of its enum");
-  Names out;
-  for (int i = 0; i <= static_cast<int>(kLast); ++i) {
-    out.emplace_back(name_of(static_cast<Enum>(i)));
-  }
-  return out;
-}
 
 template <class Holder, class Visit>
 void each_field(Visit visit) {
@@ -84,9 +49,7 @@ class Fields {
   template <class Value>
   void read(const char* key, Value& value) {
     if constexpr (std::is_same_v<Value, AxisGroup>) {
-      Names names;
-      for (const NamedGroup& one : named_groups()) names.emplace_back(one.name);
-      value = named_groups()[one_of(key, names)].group;
+      if (const auto group = reader_.required(key)) read_json(*group, value);
     } else if constexpr (std::is_same_v<Value, OptionalCount>) {
       value = {reader_.integer(key, 0, ObjectReader::kMaxCount).value_or(0)};
     } else if constexpr (std::is_class_v<Value>) {
@@ -94,7 +57,7 @@ class Fields {
     } else if constexpr (std::is_same_v<Value, bool>) {
       value = reader_.required(key) && reader_.boolean(key).value_or(false);
     } else if constexpr (std::is_enum_v<Value>) {
-      value = static_cast<Value>(one_of(key, names_of<Value>()));
+      value = static_cast<Value>(one_of(key, enum_names<Value>()));
     } else if constexpr (std::is_same_v<Value, double>) {
       value = reader_.required(key) ? reader_.number(key, 0, kMostBytes).value_or(0) : 0;
     } else {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/json_fields.h"
 #include "core/statistics.h"
 
 namespace stepcast {
@@ -181,5 +182,14 @@ Result<Measurement> measure(const std::function<void()>& function,
                    out.rejected.throttled),
        "", "", "leave the machine to the measurement"});
 }
+
+const char* name_of(Stop stop) {
+  static constexpr const char* kNames[] = {"not_yet", "precise", "sample_limit", "budget",
+                                           "disturbed"};
+  return kNames[static_cast<std::size_t>(stop)];
+}
+
+Json measurement_json(const Measurement& measurement) { return json_of(measurement); }
+Measurement read_measurement(const JsonValue& value) { return read_object<Measurement>(value); }
 
 }  // namespace stepcast

@@ -12,6 +12,8 @@
 
 #include "calibrate/protocol/disturbance.h"
 #include "calibrate/protocol/median_interval.h"
+#include "core/json.h"
+#include "core/json_tree.h"
 #include "core/result.h"
 
 namespace stepcast {
@@ -56,6 +58,14 @@ struct Rejected {
   Rejected& operator+=(const Rejected& more);
   std::int64_t total() const { return forced_switch + waited + throttled + outlier; }
   bool operator==(const Rejected&) const = default;
+
+  static auto fields() {
+    using F = Rejected;
+    return std::tuple{json_field("forced_switch", &F::forced_switch).required(),
+                      json_field("waited", &F::waited).required(),
+                      json_field("throttled", &F::throttled).required(),
+                      json_field("outlier", &F::outlier).required()};
+  }
 };
 
 enum class Stop {
@@ -65,8 +75,9 @@ enum class Stop {
   kBudget,       // budget_s
   kDisturbed,    // too few undisturbed samples in three times the attempts
 };
+const char* name_of(Stop stop);  // "sample_limit"
 
-// Times are of one call.
+// Times are of one call. A journal has them to the last bit.
 struct Measurement {
   double median_s = 0;
   // The mean over all samples after the warm-up, disturbed ones included: what a call costs in a
@@ -83,7 +94,29 @@ struct Measurement {
   std::int64_t calls_per_sample = 1;
   Rejected rejected;
   Stop stopped = Stop::kNotYet;
+
+  static auto fields() {
+    using F = Measurement;
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;
+    const auto time = [](const char* key, double F::*member) {
+      return json_field(key, member).required().within(0, kLongestTime_s);
+    };
+    return std::tuple{
+        time("median_s", &F::median_s),
+        time("mean_s", &F::mean_s),
+        time("deviation_s", &F::deviation_s),
+        json_field("halves", &F::halves).within(1, kLongestTime_s),
+        time("p10_s", &F::p10_s),
+        time("p90_s", &F::p90_s),
+        json_field(nullptr, &F::interval_s),
+        json_field("n", &F::n).required(),
+        json_field("calls_per_sample", &F::calls_per_sample).required().within(1, kMost),
+        json_field("rejected", &F::rejected).required(),
+        json_field("stopped", &F::stopped).required()};
+  }
 };
+Json measurement_json(const Measurement& measurement);
+Measurement read_measurement(const JsonValue& value);  // errors go to the value's document
 
 // Collects the samples of one point.
 class Sampler {

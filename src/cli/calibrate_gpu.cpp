@@ -119,8 +119,8 @@ OwnRun read_own_run(const fs::path& file, const ClusterSpec& cluster, std::strin
   if (const auto sustained = root.value("sustained")) read_sustained(*sustained, out);
   if (const auto beside = root.value("beside")) read_beside(*beside, cluster, out);
   if (const auto machine = root.required("machine")) {
-    for (const auto& [key, fact] : machine->raw().items()) {
-      out.machine[key] = fact.is_string() ? fact.get<std::string>() : json_text(fact);
+    for (const auto& [key, fact] : machine->members()) {
+      out.machine[key] = fact.is_text() ? *fact.text() : json_text(fact.json());
     }
   }
   root.finish();
@@ -129,20 +129,12 @@ OwnRun read_own_run(const fs::path& file, const ClusterSpec& cluster, std::strin
   return out;
 }
 
-SortedJson job_of(const CalibrationRequest& request, const Wanted& wanted,
-                  const std::string& folder) {
-  return {{"stepcast_job", 1},
-          {"task", "calibrate"},
-          {"scenarios", wanted.scenarios},
-          {"data", job_folders(request.folders)},
-          {"results", folder},
-          {"journal", folder},
-          {"budget_s", request.budget_s},
-          {"grid", request.grid},
-          {"gpus", request.ranks},
-          {"registered_buffers", request.registered_buffers},
-          {"target_half_width", request.target_half_width},
-          {"attention", attention_wanted()}};
+std::string text_of(const CalibrationRequest& request, const Wanted& wanted,
+                    const std::string& folder) {
+  Job out = job_of(request, wanted.scenarios, folder);
+  out.gpus = request.ranks;
+  out.registered_buffers = request.registered_buffers;
+  return job_text(out);
 }
 
 int make_profile(const Wanted& wanted, const fs::path& folder, const DataFolders& folders,
@@ -178,12 +170,11 @@ std::uintmax_t size_of_journal(const fs::path& folder) {
 
 // A kernel that breaks the GPU, hangs or kills its process is noted in the journal, and another
 // process measures the others. Several GPUs are measured together and end together.
-Result<LaunchOutcome> launch_until_all_is_tried(const SortedJson& job, const fs::path& folder,
+Result<LaunchOutcome> launch_until_all_is_tried(const std::string& job, const fs::path& folder,
                                                 int ranks, const OutputOptions& output) {
   for (int process = 1;; ++process) {
     const std::uintmax_t before = size_of_journal(folder);
-    auto outcome =
-        launch_gpu_job(json_text(job, 2) + "\n", (folder / "job.json").string(), ranks, output);
+    auto outcome = launch_gpu_job(job, (folder / "job.json").string(), ranks, output);
     if (!outcome || outcome->ok() || ranks > 1 || process == kMostProcesses) return outcome;
     const bool ended = outcome->end == LaunchEnd::kDied || outcome->end == LaunchEnd::kHung ||
                        outcome->end == LaunchEnd::kInternal;
@@ -210,7 +201,7 @@ int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output
           "-o",
           hint_of_failed_write(failed.value(), "name a profile in a folder that can be written")}});
   }
-  const auto outcome = launch_until_all_is_tried(job_of(request, scenarios, folder.string()),
+  const auto outcome = launch_until_all_is_tried(text_of(request, scenarios, folder.string()),
                                                  folder, request.ranks, output);
   if (!outcome) return report_errors(outcome.error());
   int code = report_gpu_outcome(*outcome, output);

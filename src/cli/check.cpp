@@ -88,11 +88,10 @@ Errors apply_sets(const std::vector<std::string>& sets, std::vector<Suite>& suit
   if (overrides.empty() || !errors.empty()) return errors;
   for (Suite& suite : suites) {
     for (SuiteCase& test_case : suite.cases) {
-      SortedJson scenario = SortedJson::parse(test_case.scenario);
+      SortedJson& scenario = test_case.scenario;
       for (const auto& [path, value] : overrides) {
         if (Errors failed = apply_override(scenario, path, value); !failed.empty()) return failed;
       }
-      test_case.scenario = json_text(scenario);
     }
   }
   return errors;
@@ -169,9 +168,8 @@ Errors unknown_keys(const CheckFlags& flags, const std::vector<Suite>& suites,
   if (flags.sets.empty()) return {};
   const auto first = std::find_if(suites.begin(), suites.end(),
                                   [](const Suite& suite) { return !suite.cases.empty(); });
-  const auto document = JsonDocument::parse(first->cases.front().scenario, "--set");
-  if (!document) return document.error();
-  const auto scenario = read_scenario(**document, folders);
+  const auto document = JsonDocument::from(first->cases.front().scenario, "--set");
+  const auto scenario = read_scenario(*document, folders);
   Errors out = scenario ? Errors{} : scenario.error();
   std::erase_if(out, [](const Error& error) { return error.code != ErrorCode::kUnknownKey; });
   return out;

@@ -40,19 +40,11 @@ std::map<std::int64_t, std::vector<SortedJson>> by_ranks(const std::vector<std::
   return out;
 }
 
-SortedJson job_of(const CalibrationRequest& request, const std::vector<SortedJson>& scenarios,
-                  std::int64_t ranks, const std::string& folder) {
-  const std::string own = fs::absolute(folder).string();
-  return {{"stepcast_job", 1},
-          {"task", "calibrate"},
-          {"scenarios", scenarios},
-          {"data", job_folders(request.folders)},
-          {"results", own},
-          {"journal", own},
-          {"budget_s", request.budget_s},
-          {"grid", request.grid},
-          {"shares_cores", ranks > usable_cores()},
-          {"target_half_width", request.target_half_width}};
+std::string text_of(const CalibrationRequest& request, const std::vector<SortedJson>& scenarios,
+                    std::int64_t ranks, const std::string& folder) {
+  Job out = job_of(request, scenarios, folder);
+  out.shares_cores = ranks > usable_cores();
+  return job_text(out);
 }
 
 fs::path folder_of(const fs::path& work, std::int64_t ranks) {
@@ -94,7 +86,7 @@ int measure(const CalibrationRequest& request, const Launches& launches, const f
                                  "name a profile in a folder that can be written")}});
     }
     const auto outcome =
-        launch_job(json_text(job_of(request, scenarios, ranks, folder.string()), 2) + "\n",
+        launch_job(text_of(request, scenarios, ranks, folder.string()),
                    (folder / "job.json").string(), static_cast<int>(ranks), 0, output);
     if (!outcome) return report_errors(outcome.error());
     if (const int code = report_outcome(*outcome, output, "the calibration"); code != kOk) {
@@ -110,6 +102,17 @@ int measure(const CalibrationRequest& request, const Launches& launches, const f
 }
 
 }  // namespace
+
+Job job_of(const CalibrationRequest& request, std::vector<SortedJson> scenarios,
+           const std::string& folder) {
+  Job out = job_of("calibrate", request.folders, folder);
+  out.scenarios = std::move(scenarios);
+  out.journal = out.results;
+  out.budget_s = request.budget_s;
+  out.grid = request.grid;
+  out.target_half_width = request.target_half_width;
+  return out;
+}
 
 int calibrate(const CalibrationRequest& request, const OutputOptions& output) {
   Errors errors;

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/protocol/job.h"
 #include "cli/session.h"
+#include "core/json_tree.h"
 
 namespace stepcast::cli {
 
@@ -21,6 +23,10 @@ struct CalibrationRequest {
   int ranks = 1;                    // of GPUs: that also communicate
   bool registered_buffers = false;  // in memory that NCCL has registered
 };
+
+// Its results and its journal are in `folder`.
+Job job_of(const CalibrationRequest& request, std::vector<SortedJson> scenarios,
+           const std::string& folder);
 
 // Writes the profile, or says on standard error why there is none; returns the exit code. After an
 // error the journal stays: the next calibration to the same file goes on from it.

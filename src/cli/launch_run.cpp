@@ -40,25 +40,20 @@ int ranks_of(const RunJob& job) {
   return job.alone ? 1 : static_cast<int>(job.scenario.cluster.gpus());
 }
 
-std::string job_text(const RunJob& job, const DataFolders& folders) {
-  const bool compares = job.numerics_steps > 0 && !job.alone;
-  SortedJson out{{"stepcast_job", 1},
-                 {"task", "run"},
-                 {"backend", job.backend == Backend::kCuda ? "cuda" : "cpu"},
-                 {"scenario", job_scenario(job)},
-                 {"data", job_folders(folders)},
-                 {"results", fs::absolute(job.folder).string()},
-                 {"seed", job.seed},
-                 {"warmup", job.warmup},
-                 {"steps", job.steps},
-                 {"numerics_steps", job.numerics_steps},
-                 {"check_numerics", compares},
-                 {"attention", attention_wanted()}};
-  const Layout& layout = job.scenario.layout;
-  if (layout.schedule_text) out["schedule"] = *layout.schedule_text;
-  if (job.alone) out["rank"] = job.alone->value;
-  if (job.backend == Backend::kCuda) out["gpus"] = ranks_of(job);
-  return json_text(out, 2) + "\n";
+std::string text_of(const RunJob& run, const DataFolders& folders) {
+  Job out = job_of("run", folders, run.folder);
+  out.backend = run.backend;
+  out.scenario = job_scenario(run);
+  out.seed = run.seed;
+  out.warmup = run.warmup;
+  out.steps = run.steps;
+  out.numerics_steps = run.numerics_steps;
+  out.check_numerics = run.numerics_steps > 0 && !run.alone;
+  const Layout& layout = run.scenario.layout;
+  if (layout.schedule_text) out.schedule = *layout.schedule_text;
+  if (run.alone) out.rank = run.alone->value;
+  if (run.backend == Backend::kCuda) out.gpus = ranks_of(run);
+  return job_text(out);
 }
 
 // One line that is written over, with the time that the phase has left; on terminals alone.
@@ -156,16 +151,19 @@ Result<LaunchOutcome> launch(RankLaunch ranks, const std::string& text, const st
 
 }  // namespace
 
+Job job_of(const char* task, const DataFolders& folders, const std::string& results) {
+  const auto absolute = [](const std::string& path) { return fs::absolute(path).string(); };
+  Job out;
+  out.task = task;
+  out.data = {absolute(folders.models), absolute(folders.topologies), absolute(folders.profiles)};
+  out.results = absolute(results);
+  out.attention = attention_wanted();
+  return out;
+}
+
 std::string attention_wanted() {
   const char* name = std::getenv("STEPCAST_ATTENTION");
   return name == nullptr || *name == '\0' ? "fastest" : name;
-}
-
-SortedJson job_folders(const DataFolders& folders) {
-  const auto absolute = [](const std::string& path) { return fs::absolute(path).string(); };
-  return {{"models", absolute(folders.models)},
-          {"topologies", absolute(folders.topologies)},
-          {"profiles", absolute(folders.profiles)}};
 }
 
 fs::path rank_program() { return program_beside("stepcast-rank", "STEPCAST_RANK_PROGRAM"); }
@@ -194,11 +192,7 @@ Errors check_gpu_program(const char* what) {
 
 int find_gpus(const DataFolders& folders, const std::string& folder, const OutputOptions& output,
               std::vector<std::string>& found) {
-  const SortedJson job{{"stepcast_job", 1},
-                       {"task", "devices"},
-                       {"data", job_folders(folders)},
-                       {"results", fs::absolute(folder).string()}};
-  const auto outcome = launch_gpu_job(json_text(job, 2) + "\n",
+  const auto outcome = launch_gpu_job(job_text(job_of("devices", folders, folder)),
                                       (fs::path(folder) / "devices-job.json").string(), 1, output);
   if (!outcome) return report_errors(outcome.error());
   const int code = outcome->end == LaunchEnd::kInput
@@ -224,7 +218,7 @@ Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
                               const OutputOptions& output) {
   const int ranks = ranks_of(job);
   const std::string file = (fs::path(job.folder) / "job.json").string();
-  const std::string text = job_text(job, folders);
+  const std::string text = text_of(job, folders);
   return job.backend == Backend::kCuda ? launch_gpu_job(text, file, ranks, output, job.time_limit_s)
                                        : launch_job(text, file, ranks, job.time_limit_s, output);
 }

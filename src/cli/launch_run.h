@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/protocol/job.h"
 #include "cli/session.h"
-#include "core/json_tree.h"
 #include "launch/launch_outcome.h"
 #include "program/executable.h"
 
@@ -33,9 +33,10 @@ std::filesystem::path gpu_program();
 // stepcast-rank likewise; the variable STEPCAST_RANK_PROGRAM names another, for tests.
 std::filesystem::path rank_program();
 
-SortedJson job_folders(const DataFolders& folders);  // "data" of a job
 // Which kernels attention on GPUs takes, "attention" of a job: the variable STEPCAST_ATTENTION.
 std::string attention_wanted();
+// A job with absolute folders.
+Job job_of(const char* task, const DataFolders& folders, const std::string& results);
 
 // Writes `text` to `file`, runs that job in `ranks` processes, with progress on standard error. An
 // error is a launch that cannot be tried. `time_limit_s` 0: none.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "calibrate/protocol/measurement_json.h"
 #include "cluster/cluster.h"
 #include "core/gathered_errors.h"
 #include "core/json_tree.h"

@@ -103,10 +103,9 @@ Result<Prediction> data_sheet_forecast(const ValidatedRun& run, const Scenario& 
 }
 
 Result<Prediction> reference_forecast(const StatedScenario& stated, const DataFolders& folders) {
-  const auto text = reference_scenario(json_text(to_json(stated.scenario)));
-  const auto document = JsonDocument::parse(text, "the reference of the numerics");
-  if (!document) return failure(document.error());
-  auto reference = read_scenario(**document, folders);
+  const auto document = JsonDocument::from(reference_scenario(to_json(stated.scenario)),
+                                           "the reference of the numerics");
+  auto reference = read_scenario(*document, folders);
   if (!reference) return failure(reference.error());
   reference->cluster.spec.accelerator = stated.scenario.cluster.spec.accelerator;
   reference->profile = "none";

@@ -6,11 +6,6 @@
 #include <filesystem>
 
 namespace stepcast {
-namespace {
-
-constexpr std::int64_t kFormat = 1;
-
-}  // namespace
 
 bool DataFolder::has(const std::string& name) const {
   std::error_code none;
@@ -30,15 +25,7 @@ Result<std::unique_ptr<JsonDocument>> DataFolder::open(const std::string& name) 
   auto document = JsonDocument::load(path ? name : fmt::format("{}/{}.json", folder_, name));
   if (!document) return document;
   ObjectReader reader((*document)->root());
-  const std::string key = "stepcast_" + kind_;
-  if (const auto format = reader.required(key)) {
-    const auto number = format->integer();
-    if (number && *number != kFormat) {
-      format->fail(ErrorCode::kFormat, fmt::format("format {} is not known", *number),
-                   fmt::format("this program reads format {}", kFormat));
-    }
-  }
-  if (!(*document)->ok()) return failure((*document)->errors());
+  if (!reader.is_format("stepcast_" + kind_, 1)) return failure((*document)->errors());
   return document;
 }
 

@@ -91,6 +91,34 @@ std::optional<bool> JsonValue::boolean() const {
   return std::nullopt;
 }
 
+std::optional<std::int64_t> JsonValue::integer(std::int64_t min, std::int64_t max) const {
+  return within(integer(), min, max);
+}
+
+std::optional<double> JsonValue::number(double min, double max) const {
+  return within(number(), min, max);
+}
+
+template <class T>
+std::optional<T> JsonValue::within(std::optional<T> found, T min, T max) const {
+  if (!found || (*found >= min && *found <= max)) return found;
+  fail(ErrorCode::kBadValue, fmt::format("{} is out of range", *found),
+       fmt::format("{} to {}", min, max));
+  return std::nullopt;
+}
+
+std::optional<std::size_t> JsonValue::choice(const std::vector<std::string>& names) const {
+  const auto word = text();
+  if (!word) return std::nullopt;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == *word) return i;
+  }
+  std::string hint = "one of " + one_of(names);
+  if (const std::string near = did_you_mean(*word, names); !near.empty()) hint += "; " + near;
+  fail(ErrorCode::kBadValue, fmt::format("'{}' is not accepted", *word), hint);
+  return std::nullopt;
+}
+
 std::vector<JsonValue> JsonValue::items() const {
   std::vector<JsonValue> out;
   if (!node_->is_array()) {
@@ -101,6 +129,21 @@ std::vector<JsonValue> JsonValue::items() const {
     out.push_back(JsonValue(&(*node_)[i], fmt::format("{}[{}]", path_, i), document_));
   }
   return out;
+}
+
+std::vector<std::pair<std::string, JsonValue>> JsonValue::members() const {
+  std::vector<std::pair<std::string, JsonValue>> out;
+  if (!node_->is_object()) {
+    fail(ErrorCode::kWrongType, fmt::format("must be an object, not {}", dump()));
+  }
+  for (const auto& [key, member] : node_->items()) {
+    out.emplace_back(key, JsonValue(&member, path_of(key), document_));
+  }
+  return out;
+}
+
+std::string JsonValue::path_of(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
 }
 
 JsonDocument::JsonDocument(std::unique_ptr<SortedJson> value, std::string file)
@@ -143,9 +186,7 @@ ObjectReader::ObjectReader(JsonValue value) : value_(std::move(value)) {
   }
 }
 
-std::string ObjectReader::path_of(std::string_view key) const {
-  return value_.path_.empty() ? std::string(key) : fmt::format("{}.{}", value_.path_, key);
-}
+std::string ObjectReader::path_of(std::string_view key) const { return value_.path_of(key); }
 
 std::optional<JsonValue> ObjectReader::value(std::string_view key) {
   asked_.emplace(key);
@@ -175,28 +216,12 @@ std::optional<bool> ObjectReader::boolean(std::string_view key) {
 std::optional<std::int64_t> ObjectReader::integer(std::string_view key, std::int64_t min,
                                                   std::int64_t max) {
   const auto found = value(key);
-  if (!found) return std::nullopt;
-  const auto number = found->integer();
-  if (!number) return std::nullopt;
-  if (*number < min || *number > max) {
-    found->fail(ErrorCode::kBadValue, fmt::format("{} is out of range", *number),
-                fmt::format("{} to {}", min, max));
-    return std::nullopt;
-  }
-  return number;
+  return found ? found->integer(min, max) : std::nullopt;
 }
 
 std::optional<double> ObjectReader::number(std::string_view key, double min, double max) {
   const auto found = value(key);
-  if (!found) return std::nullopt;
-  const auto number = found->number();
-  if (!number) return std::nullopt;
-  if (!(*number >= min && *number <= max)) {
-    found->fail(ErrorCode::kBadValue, fmt::format("{} is out of range", *number),
-                fmt::format("{} to {}", min, max));
-    return std::nullopt;
-  }
-  return number;
+  return found ? found->number(min, max) : std::nullopt;
 }
 
 template <class T, class Parse>
@@ -236,16 +261,16 @@ std::optional<FlopsPerSecond> ObjectReader::flops_rate(std::string_view key) {
 std::optional<std::size_t> ObjectReader::choice(std::string_view key,
                                                 const std::vector<std::string>& names) {
   const auto found = value(key);
-  if (!found) return std::nullopt;
-  const auto word = found->text();
-  if (!word) return std::nullopt;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == *word) return i;
-  }
-  std::string hint = "one of " + one_of(names);
-  if (const std::string near = did_you_mean(*word, names); !near.empty()) hint += "; " + near;
-  found->fail(ErrorCode::kBadValue, fmt::format("'{}' is not accepted", *word), hint);
-  return std::nullopt;
+  return found ? found->choice(names) : std::nullopt;
+}
+
+bool ObjectReader::is_format(std::string_view key, std::int64_t format) {
+  const auto found = value(key);
+  if (found && found->is_number() && *found->node_ == format) return true;
+  fail(key, ErrorCode::kFormat,
+       found ? fmt::format("format {} is not read", found->dump()) : "the format number is missing",
+       fmt::format("\"{}\": {}", key, format));
+  return false;
 }
 
 std::int64_t ObjectReader::required_integer(std::string_view key, std::int64_t min,

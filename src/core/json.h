@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/json_tree.h"
@@ -35,11 +36,17 @@ class JsonValue {
   std::optional<double> number() const;
   std::optional<std::int64_t> integer() const;
   std::optional<bool> boolean() const;
-  std::vector<JsonValue> items() const;  // of an array
+  std::optional<double> number(double min, double max) const;
+  std::optional<std::int64_t> integer(std::int64_t min, std::int64_t max) const;
+  // One of `names`; returns its index. The error lists them and the nearest match.
+  std::optional<std::size_t> choice(const std::vector<std::string>& names) const;
+  std::vector<JsonValue> items() const;                            // of an array
+  std::vector<std::pair<std::string, JsonValue>> members() const;  // of an object
 
   const std::string& path() const { return path_; }
   const std::string& file() const;
   const SortedJson& raw() const { return *node_; }
+  SortedJson json() const { return *node_; }
   std::string dump() const;  // compact, for messages
 
   void fail(ErrorCode code, std::string message, std::string hint = "") const;
@@ -49,6 +56,10 @@ class JsonValue {
   friend class ObjectReader;
   JsonValue(const SortedJson* node, std::string path, JsonDocument* document)
       : node_(node), path_(std::move(path)), document_(document) {}
+
+  std::string path_of(std::string_view key) const;
+  template <class T>
+  std::optional<T> within(std::optional<T> found, T min, T max) const;
 
   const SortedJson* node_;
   std::string path_;
@@ -95,13 +106,14 @@ class ObjectReader {
   std::optional<BytesPerSecond> rate(std::string_view key);
   std::optional<Seconds> seconds(std::string_view key);
   std::optional<FlopsPerSecond> flops_rate(std::string_view key);
-  // One of `names`; returns its index. The error lists them and the nearest match.
   std::optional<std::size_t> choice(std::string_view key, const std::vector<std::string>& names);
 
   std::int64_t required_integer(std::string_view key, std::int64_t min,
                                 std::int64_t max = kMaxCount);  // 0 after an error
   std::string required_text(std::string_view key);              // "" after an error
 
+  // Whether the required key says this format, the only one that is read.
+  bool is_format(std::string_view key, std::int64_t format);
   void ignore(std::string_view key) { asked_.emplace(key); }  // known, and without effect
   void fail(std::string_view key, ErrorCode code, std::string message, std::string hint = "");
   void finish();

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/json_field.h"
+
 namespace stepcast {
 
 struct ProcessorUse {
@@ -12,6 +14,13 @@ struct ProcessorUse {
   double busy_s = 0;    // of it, at work for anybody
   double stolen_s = 0;  // of it, taken by the host of a virtual machine
   double own_s = 0;     // of `busy_s`, at work for those who measured
+
+  static auto fields() {
+    using F = ProcessorUse;
+    return std::tuple{
+        json_field("span_s", &F::span_s).required(), json_field("busy_s", &F::busy_s).required(),
+        json_field("stolen_s", &F::stolen_s).required(), json_field("own_s", &F::own_s).required()};
+  }
 
   double others_fraction() const { return span_s > 0 ? std::max(0.0, busy_s - own_s) / span_s : 0; }
   double stolen_fraction() const { return span_s > 0 ? stolen_s / span_s : 0; }

@@ -315,10 +315,7 @@ Result<CollectiveCurves> CollectiveCurves::read(const std::string& file) {
   Result<std::unique_ptr<JsonDocument>> document = JsonDocument::load(file);
   if (!document) return tl::unexpected<Errors>(document.error());
   ObjectReader root((*document)->root());
-  if (root.required_integer("stepcast_collectives", 1) > 1) {
-    root.fail("stepcast_collectives", ErrorCode::kFormat, "a newer format of collective curves",
-              "this version reads format 1");
-  }
+  root.is_format("stepcast_collectives", 1);
   root.ignore("fitted_on");
   root.ignore("rejected");
   root.ignore("convention");

@@ -17,7 +17,6 @@
 namespace stepcast {
 namespace {
 
-constexpr std::int64_t kFormat = 1;
 constexpr double kExactError = 0.02;  // of kernels measured on another day, where none is stated
 
 constexpr double kMostSms = 64;  // of one channel: more are a mistake
@@ -35,16 +34,6 @@ tl::unexpected<Errors> unknown_profile(const std::string& name, const std::strin
   if (hint.empty()) hint = known.empty() ? folder + " holds none" : "one of " + one_of(known);
   return failure({ErrorCode::kNotFound, fmt::format("there is no profile '{}'", name), "",
                   "profile", std::move(hint)});
-}
-
-void check_format(ObjectReader& reader, const char* key) {
-  const auto format = reader.required(key);
-  if (!format) return;
-  const auto number = format->integer();
-  if (number && *number != kFormat) {
-    format->fail(ErrorCode::kFormat, fmt::format("format {} is not known", *number),
-                 fmt::format("this program reads format {}", kFormat));
-  }
 }
 
 void read_log_errors(const JsonValue& value, std::array<double, kCurves>& sigma) {
@@ -87,8 +76,7 @@ Profile read_profile(JsonDocument& document) {
   Profile out;
   out.file = document.file();
   out.sigma[static_cast<std::size_t>(Curve::kExact)] = kExactError;
-  check_format(reader, "stepcast_profile");
-  if (!document.ok()) return out;
+  if (!reader.is_format("stepcast_profile", 1)) return out;
   out.name = reader.required_text("name");
   out.device = reader.required_text("device");
   if (const auto machine = reader.value("machine")) out.machine = read_machine(*machine);
@@ -123,7 +111,7 @@ const AttentionVariant* Profile::variant(const std::string& kernel) const {
 
 void read_hosts(JsonDocument& document, Profile& profile) {
   ObjectReader reader(document.root());
-  check_format(reader, "stepcast_hosts");
+  reader.is_format("stepcast_hosts", 1);
   reader.ignore("notes");
   reader.ignore("sources");
   const auto frameworks = reader.required("frameworks");

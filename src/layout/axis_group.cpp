@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/axis_group.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -103,5 +105,20 @@ std::int64_t size_of(AxisGroup group, const Layout& layout) {
   for (const AxisRow& row : kAxes) size *= group.spans(row.axis) ? row.extent(layout) : 1;
   return size;
 }
+
+bool read_json(const JsonValue& value, AxisGroup& out) {
+  const auto name = value.text();
+  const auto group = name ? group_named(*name) : std::nullopt;
+  if (group) {
+    out = *group;
+  } else if (name) {
+    std::vector<std::string> names;
+    for (const NamedGroup& one : named_groups()) names.emplace_back(one.name);
+    value.fail(ErrorCode::kBadValue, fmt::format("'{}' is not a group of ranks", *name),
+               fmt::format("axes of the layout, as tp-cp, or one of {}", one_of(names)));
+  }
+  return group.has_value();
+}
+Json written_json(AxisGroup group) { return name_of(group); }
 
 }  // namespace stepcast

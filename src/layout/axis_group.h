@@ -152,6 +152,8 @@ std::span<const NamedGroup> named_groups();
 // "tp", "dp" (which is dp x cp), "world"; of a group without a name its axes: "tp-cp".
 std::string name_of(AxisGroup group);
 std::optional<AxisGroup> group_named(std::string_view name);  // nothing: no such name, no such axis
+bool read_json(const JsonValue& value, AxisGroup& out);       // by its name
+Json written_json(AxisGroup group);
 
 // Tells whose traffic a collective of this group is. What spans several axes of a stage counts for
 // the one that reaches furthest in the usual order of ranks; what joins stages and something else,

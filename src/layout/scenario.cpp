@@ -11,22 +11,6 @@
 namespace stepcast {
 namespace {
 
-constexpr std::int64_t kFormat = 1;
-
-bool check_format(ObjectReader& object) {
-  const std::string hint = fmt::format("\"stepcast\": {}", kFormat);
-  const auto format = object.value("stepcast");
-  if (!format) {
-    object.fail("stepcast", ErrorCode::kFormat, "the format number is missing", hint);
-    return false;
-  }
-  if (!format->is_number() || format->raw() != kFormat) {
-    format->fail(ErrorCode::kFormat, fmt::format("format {} is not read", format->dump()), hint);
-    return false;
-  }
-  return true;
-}
-
 // Errors of the file behind a name keep that file; those about the name itself are the scenario's.
 void add_errors_of_name(JsonDocument& document, Errors errors) {
   for (Error& error : errors) {
@@ -62,7 +46,7 @@ std::optional<Cluster> read_scenario_cluster(ObjectReader& object, JsonDocument&
 Result<OpenScenario> read_document(JsonDocument& document, const DataFolders& folders,
                                    const OpenKeys& open, bool to_forecast) {
   ObjectReader object(document.root());
-  if (!document.ok() || !check_format(object)) return failure(document.errors());
+  if (!document.ok() || !object.is_format("stepcast", 1)) return failure(document.errors());
 
   OpenScenario out;
   auto model = read_scenario_model(object, document, folders);

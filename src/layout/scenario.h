@@ -13,6 +13,7 @@
 #include "cluster/cluster.h"
 #include "core/data_type.h"
 #include "core/json.h"
+#include "core/json_field.h"
 #include "core/json_tree.h"
 #include "core/result.h"
 #include "layout/recomputed_modules.h"
@@ -253,6 +254,13 @@ struct DataFolders {
   std::string models;
   std::string topologies;
   std::string profiles;
+
+  static auto fields() {
+    using F = DataFolders;
+    return std::tuple{json_field("models", &F::models).required(),
+                      json_field("topologies", &F::topologies).required(),
+                      json_field("profiles", &F::profiles).required()};
+  }
 };
 
 // Reads and checks a scenario document: defaults, legality, "not supported yet". All errors of the

@@ -79,7 +79,7 @@ std::vector<std::int64_t> read_layers(ObjectReader& reader, const char* key, std
     item.fail(ErrorCode::kBadValue, fmt::format("is no layer after those before it: {}", *layer),
               fmt::format("{} to {}, ascending", least, layers - 1));
   }
-  if (list.empty() && value->is_array() && value->raw().empty()) {
+  if (list.empty() && value->is_array() && value->items().empty()) {
     value->fail(ErrorCode::kBadValue, "names no layer", "leave the key out");
   }
   return list;

@@ -10,6 +10,9 @@
 namespace stepcast {
 
 enum class Backend { kCpu, kCuda };
+constexpr const char* name_of(Backend backend) {
+  return backend == Backend::kCuda ? "cuda" : "cpu";
+}
 
 // Names the key and the value that the backend does accept.
 Errors check_executable(const Scenario& scenario, Backend backend = Backend::kCpu);

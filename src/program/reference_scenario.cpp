@@ -4,13 +4,11 @@
 #include <cstring>
 
 #include "core/json_tree.h"
-#include "core/text/escape.h"
 #include "layout/keys.h"
 
 namespace stepcast {
 
-std::string reference_scenario(const std::string& scenario) {
-  auto out = SortedJson::parse(scenario);
+SortedJson reference_scenario(SortedJson out) {
   out["cluster"] = {{"base", "local"}, {"gpus", 1}};
   out["layout"] = {{"micro_batch", 1}};
   // Keys that only a framework decides fall back to the rules of `native`.
@@ -24,7 +22,7 @@ std::string reference_scenario(const std::string& scenario) {
   out["training"]["framework"] = "native";
   out["training"]["precision"] = "fp32";
   out.erase("profile");
-  return json_text(out);
+  return out;
 }
 
 }  // namespace stepcast

@@ -2,12 +2,12 @@
 // The numerics of a run are held against this scenario.
 #pragma once
 
-#include <string>
+#include "core/json_tree.h"
 
 namespace stepcast {
 
 // Asks for one model and batch again, in fp32 on one rank in the simplest layout. `scenario` and
 // the result are JSON of scenario files.
-std::string reference_scenario(const std::string& scenario);
+SortedJson reference_scenario(SortedJson scenario);
 
 }  // namespace stepcast

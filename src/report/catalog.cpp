@@ -17,11 +17,33 @@
 namespace stepcast {
 namespace {
 
-// Rows for people, and beside them exact values.
-struct Rows {
-  TextTable table;
-  Json values = Json::array();
+// A list says this of one of its items: cells under titles where people read, and exact values
+// under keys in JSON.
+struct Row {
+  std::vector<Column> columns;
+  std::vector<std::string> cells;
+  Json values = Json::object();
+
+  void show(Column column, std::string text) {
+    columns.push_back(std::move(column));
+    cells.push_back(std::move(text));
+  }
+  // Both alike.
+  void say(const char* title, const char* key, const std::string& text, bool own_words = false) {
+    show({title, Align::kLeft, false, own_words}, text);
+    values[key] = text;
+  }
+  void say(const char* title, const char* key, std::int64_t number) {
+    show({title}, fmt::format("{}", number));
+    values[key] = number;
+  }
+  // A text that may be missing: the table has an empty cell.
+  void say_if_any(Column column, const char* key, const char* text) {
+    show(std::move(column), text == nullptr ? "" : text);
+    if (text != nullptr) values[key] = text;
+  }
 };
+using Rows = std::vector<Row>;
 
 bool matches(const std::string& name, const std::string& filter) {
   return name.find(filter) != std::string::npos;
@@ -34,181 +56,157 @@ std::string forecast_text(const Model& model, const ModelEntry& entry) {
   return entry.has_vision ? "yes, of its language model: vision is not modelled" : "yes";
 }
 
+Row row_of(const ModelEntry& entry, const Model& model) {
+  const ParameterCount count = count_parameters(model);
+  Row row;
+  row.say("model", "name", entry.name);
+  row.show({"parameters"}, parameters_text(count.total()));
+  row.values["parameters"] = count.total();
+  row.show({"active"}, model.moe ? parameters_text(count.active) : "");
+  row.values["active_parameters"] = count.active;
+  row.say("layers", "layers", model.layers);
+  row.say("hidden", "hidden", model.hidden);
+  row.say("heads", "heads", model.heads);
+  row.say("kv heads", "kv_heads", model.kv_heads);
+  row.values["head_dim"] = model.head_dim;
+  row.say("ffn", "ffn", model.ffn);
+  row.say("vocabulary", "vocab", model.vocab);
+  row.say("positions", "max_positions", model.max_positions);
+  if (model.moe) row.values["experts"] = model.moe->experts;
+  row.show({"forecast", Align::kLeft}, forecast_text(model, entry));
+  row.values["forecast"] = unsupported_in(model).empty();
+  if (entry.has_vision) row.values["not_modelled"] = "vision";
+  row.values["source"] = entry.source;
+  return row;
+}
+
 Result<Rows> list_of_models(const DataFolders& folders, const std::string& filter) {
   const auto entries = list_models(folders.models);
   if (!entries) return failure(entries.error());
-  Rows out{TextTable({{"model", Align::kLeft},
-                      {"parameters"},
-                      {"active"},
-                      {"layers"},
-                      {"hidden"},
-                      {"heads"},
-                      {"kv heads"},
-                      {"ffn"},
-                      {"vocabulary"},
-                      {"positions"},
-                      {"forecast", Align::kLeft}})};
+  Rows out;
   for (const ModelEntry& entry : *entries) {
     if (!matches(entry.name, filter)) continue;
     const auto model = find_model(entry.name, folders.models);
     if (!model) return failure(model.error());
-    const ParameterCount count = count_parameters(*model);
-    const auto text = [](std::int64_t value) { return fmt::format("{}", value); };
-    out.table.add_row({entry.name, parameters_text(count.total()),
-                       model->moe ? parameters_text(count.active) : "", text(model->layers),
-                       text(model->hidden), text(model->heads), text(model->kv_heads),
-                       text(model->ffn), text(model->vocab), text(model->max_positions),
-                       forecast_text(*model, entry)});
-    Json value;
-    value["name"] = entry.name;
-    value["parameters"] = count.total();
-    value["active_parameters"] = count.active;
-    value["layers"] = model->layers;
-    value["hidden"] = model->hidden;
-    value["heads"] = model->heads;
-    value["kv_heads"] = model->kv_heads;
-    value["head_dim"] = model->head_dim;
-    value["ffn"] = model->ffn;
-    value["vocab"] = model->vocab;
-    value["max_positions"] = model->max_positions;
-    if (model->moe) value["experts"] = model->moe->experts;
-    value["forecast"] = unsupported_in(*model).empty();
-    if (entry.has_vision) value["not_modelled"] = "vision";
-    value["source"] = entry.source;
-    out.values.push_back(std::move(value));
+    out.push_back(row_of(entry, *model));
   }
   return out;
 }
 
-const char* network_of(const ClusterSpec& spec) {
-  return name_of(spec.network.value_or(Network::kNone));
-}
-
-Result<Rows> list_of_clusters(const DataFolders& folders, const std::string& filter) {
-  const auto specs = list_clusters(folders.topologies);
-  if (!specs) return failure(specs.error());
-  Rows out{TextTable({{"cluster", Align::kLeft},
-                      {"GPU", Align::kLeft},
-                      {"GPUs/node"},
-                      {"scale-up/GPU"},
-                      {"NICs/node"},
-                      {"each"},
-                      {"network", Align::kLeft}})};
-  for (const ClusterSpec& spec : *specs) {
-    if (!matches(spec.name, filter)) continue;
-    out.table.add_row({spec.name, spec.accelerator.name, fmt::format("{}", spec.gpus_per_node),
-                       rate_text(spec.scale_up_bandwidth), fmt::format("{}", spec.nics_per_node),
-                       spec.nics_per_node > 0 ? rate_text(spec.nic_bandwidth) : "",
-                       network_of(spec)});
-    Json value;
-    value["name"] = spec.name;
-    value["title"] = spec.title;
-    value["accelerator"] = spec.accelerator.name;
-    value["gpus_per_node"] = spec.gpus_per_node;
-    value["scale_up_bytes_per_s"] = spec.scale_up_bandwidth.value();
-    value["nvlink_domain_nodes"] = spec.nvlink_domain_nodes;
-    value["nics_per_node"] = spec.nics_per_node;
-    value["nic_bytes_per_s"] = spec.nic_bandwidth.value();
-    value["network"] = network_of(spec);
-    value["oversubscription"] = spec.oversubscription;
-    value["sources"] = spec.sources;
-    out.values.push_back(std::move(value));
-  }
-  return out;
+Row row_of(const ClusterSpec& spec) {
+  Row row;
+  row.say("cluster", "name", spec.name);
+  row.values["title"] = spec.title;
+  row.say("GPU", "accelerator", spec.accelerator.name);
+  row.say("GPUs/node", "gpus_per_node", spec.gpus_per_node);
+  row.show({"scale-up/GPU"}, rate_text(spec.scale_up_bandwidth));
+  row.values["scale_up_bytes_per_s"] = spec.scale_up_bandwidth.value();
+  row.values["nvlink_domain_nodes"] = spec.nvlink_domain_nodes;
+  row.say("NICs/node", "nics_per_node", spec.nics_per_node);
+  row.show({"each"}, spec.nics_per_node > 0 ? rate_text(spec.nic_bandwidth) : "");
+  row.values["nic_bytes_per_s"] = spec.nic_bandwidth.value();
+  row.say("network", "network", name_of(spec.network.value_or(Network::kNone)));
+  row.values["oversubscription"] = spec.oversubscription;
+  row.values["sources"] = spec.sources;
+  return row;
 }
 
 std::string tflops_text(std::optional<FlopsPerSecond> rate) {
   return rate ? number_text(rate->value() / 1e12) : "";
 }
 
-Result<Rows> list_of_gpus(const DataFolders& folders, const std::string& filter) {
-  const auto gpus = list_accelerators(folders.topologies);
-  if (!gpus) return failure(gpus.error());
-  Rows out{TextTable({{"GPU", Align::kLeft},
-                      {"title", Align::kLeft},
-                      {"memory GiB"},
-                      {"bandwidth"},
-                      {"bf16 TFLOP/s"},
-                      {"fp8 TFLOP/s"},
-                      {"SMs"},
-                      {"W"},
-                      {"profile", Align::kLeft}})};
-  for (const Accelerator& gpu : *gpus) {
-    if (!matches(gpu.name, filter)) continue;
-    out.table.add_row({gpu.name, gpu.title, gib_text(gpu.memory), rate_text(gpu.memory_bandwidth),
-                       tflops_text(gpu.peak(DataType::kBf16)),
-                       tflops_text(gpu.peak(DataType::kFp8)), fmt::format("{}", gpu.sm_count),
-                       number_text(gpu.power_w), gpu.profile});
-    Json value;
-    value["name"] = gpu.name;
-    value["title"] = gpu.title;
-    value["memory_bytes"] = gpu.memory;
-    value["memory_bandwidth_bytes_per_s"] = gpu.memory_bandwidth.value();
-    for (const auto& [type, peak] : gpu.dense_peak) {
-      value["dense_peak_flops_per_s"][name_of(type)] = peak.value();
-    }
-    value["sm_count"] = gpu.sm_count;
-    value["power_w"] = gpu.power_w;
-    if (!gpu.profile.empty()) value["profile"] = gpu.profile;
-    value["sources"] = gpu.sources;
-    out.values.push_back(std::move(value));
+Row row_of(const Accelerator& gpu) {
+  Row row;
+  row.say("GPU", "name", gpu.name);
+  row.say("title", "title", gpu.title);
+  row.show({"memory GiB"}, gib_text(gpu.memory));
+  row.values["memory_bytes"] = gpu.memory;
+  row.show({"bandwidth"}, rate_text(gpu.memory_bandwidth));
+  row.values["memory_bandwidth_bytes_per_s"] = gpu.memory_bandwidth.value();
+  row.show({"bf16 TFLOP/s"}, tflops_text(gpu.peak(DataType::kBf16)));
+  row.show({"fp8 TFLOP/s"}, tflops_text(gpu.peak(DataType::kFp8)));
+  for (const auto& [type, peak] : gpu.dense_peak) {
+    row.values["dense_peak_flops_per_s"][name_of(type)] = peak.value();
+  }
+  row.say("SMs", "sm_count", gpu.sm_count);
+  row.show({"W"}, number_text(gpu.power_w));
+  row.values["power_w"] = gpu.power_w;
+  row.say_if_any({"profile", Align::kLeft}, "profile",
+                 gpu.profile.empty() ? nullptr : gpu.profile.c_str());
+  row.values["sources"] = gpu.sources;
+  return row;
+}
+
+Row row_of(const Schedule& schedule) {
+  Row row;
+  row.say("schedule", "name", schedule.name);
+  row.say("bubble", "bubble", schedule.bubble);
+  row.say("micro-batches in memory, stage 0", "in_flight", schedule.in_flight);
+  row.say("source", "source", schedule.source);
+  return row;
+}
+
+Row row_of(const Key& key) {
+  Row row;
+  row.say("key", "key", key.path);
+  row.say("value", "value", key.type->accepts(), true);
+  row.say("default", "default", key.fallback.text(), true);
+  row.say_if_any({"flag", Align::kLeft}, "flag", key.flag.name);
+  row.say("what it says", "help", key.help, true);
+  row.values["searched"] = key.search != nullptr;
+  return row;
+}
+
+Row row_of(const Figure& figure) {
+  Row row;
+  row.say("figure", "figure", figure.key, true);
+  row.say_if_any({"required as", Align::kLeft, false, true}, "required_as", figure.required);
+  row.say("what it says", "help", figure.words, true);
+  return row;
+}
+
+// Rows of those whose name contains the filter.
+template <class Items, class Name>
+Rows rows_of(const Items& items, const std::string& filter, const Name& name) {
+  Rows out;
+  for (const auto& item : items) {
+    if (matches(name(item), filter)) out.push_back(row_of(item));
   }
   return out;
 }
 
+Result<Rows> list_of_clusters(const DataFolders& folders, const std::string& filter) {
+  return list_clusters(folders.topologies).map([&](const auto& specs) {
+    return rows_of(specs, filter, [](const ClusterSpec& spec) { return spec.name; });
+  });
+}
+
+Result<Rows> list_of_gpus(const DataFolders& folders, const std::string& filter) {
+  return list_accelerators(folders.topologies).map([&](const auto& gpus) {
+    return rows_of(gpus, filter, [](const Accelerator& gpu) { return gpu.name; });
+  });
+}
+
 Result<Rows> list_of_schedules(const DataFolders&, const std::string& filter) {
-  Rows out{TextTable({{"schedule", Align::kLeft},
-                      {"bubble", Align::kLeft},
-                      {"micro-batches in memory, stage 0", Align::kLeft},
-                      {"source", Align::kLeft}})};
+  Rows out;
   for (const Schedule* schedule : schedules()) {
-    if (!schedule->is_supported() || !matches(schedule->name, filter)) continue;
-    out.table.add_row({schedule->name, schedule->bubble, schedule->in_flight, schedule->source});
-    Json value;
-    value["name"] = schedule->name;
-    value["bubble"] = schedule->bubble;
-    value["in_flight"] = schedule->in_flight;
-    value["source"] = schedule->source;
-    out.values.push_back(std::move(value));
+    if (schedule->is_supported() && matches(schedule->name, filter)) {
+      out.push_back(row_of(*schedule));
+    }
   }
   return out;
 }
 
 Result<Rows> list_of_keys(const DataFolders&, const std::string& filter) {
-  Rows out{TextTable({{"key", Align::kLeft},
-                      {"value", Align::kLeft, false, true},
-                      {"default", Align::kLeft, false, true},
-                      {"flag", Align::kLeft},
-                      {"what it says", Align::kLeft, false, true}})};
+  Rows out;
   for (const Key* key : keys()) {
-    if (!matches(key->path, filter)) continue;
-    const char* flag = key->flag.name == nullptr ? "" : key->flag.name;
-    out.table.add_row({key->path, key->type->accepts(), key->fallback.text(), flag, key->help});
-    Json value;
-    value["key"] = key->path;
-    value["value"] = key->type->accepts();
-    value["default"] = key->fallback.text();
-    if (key->flag.name != nullptr) value["flag"] = flag;
-    value["help"] = key->help;
-    value["searched"] = key->search != nullptr;
-    out.values.push_back(std::move(value));
+    if (matches(key->path, filter)) out.push_back(row_of(*key));
   }
   return out;
 }
 
 Result<Rows> list_of_figures(const DataFolders&, const std::string& filter) {
-  Rows out{TextTable({{"figure", Align::kLeft, false, true},
-                      {"required as", Align::kLeft, false, true},
-                      {"what it says", Align::kLeft, false, true}})};
-  for (const Figure& figure : figures()) {
-    if (!matches(figure.key, filter)) continue;
-    const char* required = figure.required == nullptr ? "" : figure.required;
-    out.table.add_row({figure.key, required, figure.words});
-    Json value{{"figure", figure.key}, {"help", figure.words}};
-    if (figure.required != nullptr) value["required_as"] = required;
-    out.values.push_back(std::move(value));
-  }
-  return out;
+  return rows_of(figures(), filter, [](const Figure& figure) { return figure.key; });
 }
 
 struct Topic {
@@ -245,11 +243,17 @@ Result<Listing> list_catalog(const std::string& name, const DataFolders& folders
   }
   auto rows = topic->list(folders, filter);
   if (!rows) return failure(rows.error());
-  if (rows->table.empty() && !filter.empty()) {
+  if (rows->empty() && !filter.empty()) {
     return failure({ErrorCode::kNotFound, fmt::format("no name contains '{}'", filter), "",
                     "FILTER", fmt::format("stepcast show {} lists all", name)});
   }
-  return Listing{std::move(rows->table), json_file(rows->values, 1)};
+  TextTable table(rows->empty() ? std::vector<Column>() : rows->front().columns);
+  Json values = Json::array();
+  for (Row& row : *rows) {
+    table.add_row(std::move(row.cells));
+    values.push_back(std::move(row.values));
+  }
+  return Listing{std::move(table), json_file(values, 1)};
 }
 
 }  // namespace stepcast

@@ -15,18 +15,18 @@ namespace {
 
 std::string comparison_text(const CaseResult& result) {
   std::string out;
-  if (result.step_time_error) {
+  if (result.errors.step_time) {
     out += fmt::format("step time {} predicted, {} measured, {}",
-                       time_text(Seconds(result.predicted->step_time_s)),
-                       time_text(Seconds(*result.measured_step_time_s)),
-                       signed_percent_text(*result.step_time_error));
+                       time_text(Seconds(*result.predicted->step_time_s)),
+                       time_text(Seconds(*result.measured.step_time_s)),
+                       signed_percent_text(*result.errors.step_time));
   }
-  if (result.peak_memory_error) {
+  if (result.errors.peak_memory) {
     out += fmt::format("{}peak memory {}", out.empty() ? "" : "; ",
-                       signed_percent_text(*result.peak_memory_error));
+                       signed_percent_text(*result.errors.peak_memory));
   }
-  if (result.bubble_difference) {
-    out += fmt::format("{}bubble {:+.3f}", out.empty() ? "" : "; ", *result.bubble_difference);
+  if (result.errors.bubble_fraction) {
+    out += fmt::format("{}bubble {:+.3f}", out.empty() ? "" : "; ", *result.errors.bubble_fraction);
   }
   return out;
 }

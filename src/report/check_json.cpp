@@ -1,45 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "core/json_tree.h"
+#include "core/json_fields.h"
 #include "core/text/escape.h"
 #include "report/check_report.h"
-#include "report/prediction_json.h"
 
 namespace stepcast {
 namespace {
-
-void put(Json& object, const char* key, std::optional<double> value) {
-  if (value) stepcast::put(object, key, *value);
-}
-
-Json measured_object(const CaseResult& result) {
-  const Measured& measured = result.measured;
-  Json out = Json::object();
-  // A stated throughput comes with the step time that it stands for.
-  put(out, "step_time_s",
-      measured.step_time_s ? measured.step_time_s : result.measured_step_time_s);
-  put(out, "tokens_per_s_per_gpu", measured.tokens_per_s_per_gpu);
-  put(out, "model_tflops_per_gpu", measured.model_tflops_per_gpu);
-  put(out, "mfu", measured.mfu);
-  put(out, "peak_memory_bytes", measured.peak_memory_bytes);
-  put(out, "bubble_fraction", measured.bubble_fraction);
-  return out;
-}
-
-Json predicted_object(const CaseResult& result) {
-  Json out = Json::object();
-  if (!result.predicted) return out;
-  const PredictedValues& predicted = *result.predicted;
-  stepcast::put(out, "step_time_s", predicted.step_time_s);
-  stepcast::put(out, "step_time_low_s", predicted.step_time_low_s);
-  stepcast::put(out, "step_time_high_s", predicted.step_time_high_s);
-  stepcast::put(out, "tokens_per_s_per_gpu", predicted.tokens_per_s_per_gpu);
-  stepcast::put(out, "model_tflops_per_gpu", predicted.model_tflops_per_gpu);
-  put(out, "mfu", predicted.mfu);
-  stepcast::put(out, "peak_memory_bytes", predicted.peak_memory_bytes);
-  stepcast::put(out, "bubble_fraction", predicted.bubble_fraction);
-  return out;
-}
 
 Json case_object(const CaseResult& result) {
   Json out;
@@ -47,12 +13,9 @@ Json case_object(const CaseResult& result) {
   out["suite"] = result.suite;
   out["tags"] = result.tags;
   out["nothing_assumed"] = result.nothing_assumed;
-  out["predicted"] = predicted_object(result);
-  out["measured"] = measured_object(result);
-  Json& error = out["error"] = Json::object();
-  put(error, "step_time", result.step_time_error);
-  put(error, "peak_memory", result.peak_memory_error);
-  put(error, "bubble_fraction", result.bubble_difference);
+  out["predicted"] = result.predicted ? json_of(*result.predicted) : Json::object();
+  out["measured"] = json_of(result.measured);
+  out["error"] = json_of(result.errors);
   if (result.covered) out["covered"] = *result.covered;
   if (result.fitted) out["fitted"] = true;
   if (!result.failed.empty()) out["failed"] = result.failed;
@@ -61,41 +24,15 @@ Json case_object(const CaseResult& result) {
   return out;
 }
 
-Json error_object(const ErrorStatistics& errors) {
-  Json out;
-  out["count"] = errors.count;
-  stepcast::put(out, "mean_abs_error", errors.mean_abs);
-  stepcast::put(out, "median_abs_error", errors.median_abs);
-  stepcast::put(out, "p90_abs_error", errors.p90_abs);
-  stepcast::put(out, "max_abs_error", errors.max_abs);
-  put(out, "bias", errors.bias);
-  return out;
-}
-
-Json row_object(const SummaryRow& row) {
-  Json out;
-  out["count"] = row.count;
-  out["failed"] = row.failed;
-  out["not_supported"] = row.not_supported;
-  if (row.step_time.count > 0) out["step_time"] = error_object(row.step_time);
-  if (row.peak_memory.count > 0) out["peak_memory"] = error_object(row.peak_memory);
-  if (row.bubble_fraction.count > 0) out["bubble_fraction"] = error_object(row.bubble_fraction);
-  put(out, "coverage", row.coverage);
-  if (row.groups > 0) out["groups"] = row.groups;
-  put(out, "kendall_tau", row.kendall_tau);
-  put(out, "regret", row.regret);
-  return out;
-}
-
 Json summary_object(const Summary& summary) {
   Json out;
-  out["all"] = row_object(summary.all);
-  out["nothing_assumed"] = row_object(summary.nothing_assumed);
+  out["all"] = json_of(summary.all);
+  out["nothing_assumed"] = json_of(summary.nothing_assumed);
   out["suites"] = Json::object();
-  for (const auto& [name, row] : summary.suites) out["suites"][name] = row_object(row);
+  for (const auto& [name, row] : summary.suites) out["suites"][name] = json_of(row);
   out["tags"] = Json::object();
-  for (const auto& [name, row] : summary.tags) out["tags"][name] = row_object(row);
-  if (summary.fitted) out["fitted"] = row_object(*summary.fitted);
+  for (const auto& [name, row] : summary.tags) out["tags"][name] = json_of(row);
+  if (summary.fitted) out["fitted"] = json_of(*summary.fitted);
   return out;
 }
 

@@ -76,11 +76,11 @@ TextTable summary_table(const Summary& summary, bool tags) {
 TextTable worst_table(const CheckReport& report, std::size_t of_each_suite) {
   std::vector<const CaseResult*> worst;
   for (const CaseResult& result : report.cases) {
-    if (result.step_time_error) worst.push_back(&result);
+    if (result.errors.step_time) worst.push_back(&result);
   }
   std::stable_sort(worst.begin(), worst.end(), [&](const CaseResult* a, const CaseResult* b) {
     if (of_each_suite > 0 && a->suite != b->suite) return a->suite < b->suite;
-    return std::abs(*a->step_time_error) > std::abs(*b->step_time_error);
+    return std::abs(*a->errors.step_time) > std::abs(*b->errors.step_time);
   });
   TextTable table(
       {{"suite", Align::kLeft}, {"case", Align::kLeft}, {"predicted"}, {"measured"}, {"error"}});
@@ -88,9 +88,9 @@ TextTable worst_table(const CheckReport& report, std::size_t of_each_suite) {
   for (const CaseResult* result : worst) {
     const std::size_t limit = of_each_suite > 0 ? of_each_suite : kWorstCases;
     if (shown[of_each_suite > 0 ? result->suite : ""]++ >= limit) continue;
-    table.add_row({result->suite, result->id, time_text(Seconds(result->predicted->step_time_s)),
-                   time_text(Seconds(*result->measured_step_time_s)),
-                   signed_percent_text(*result->step_time_error)});
+    table.add_row({result->suite, result->id, time_text(Seconds(*result->predicted->step_time_s)),
+                   time_text(Seconds(*result->measured.step_time_s)),
+                   signed_percent_text(*result->errors.step_time)});
   }
   return table;
 }
@@ -249,18 +249,15 @@ Written check_csv(const CheckReport& report) {
                    {"bubble_fraction_difference"}});
   const auto cell = [](std::optional<double> value) { return value ? exact_text(*value) : ""; };
   for (const CaseResult& result : report.cases) {
-    const auto predicted = [&](double PredictedValues::*figure) {
-      return result.predicted ? exact_text(*result.predicted.*figure) : "";
-    };
+    const CaseFigures predicted = result.predicted.value_or(CaseFigures());
+    const CaseErrors& errors = result.errors;
     table.add_row({result.suite, result.id, result.failed, result.fitted ? "true" : "false",
-                   result.nothing_assumed ? "true" : "false",
-                   predicted(&PredictedValues::step_time_s),
-                   predicted(&PredictedValues::step_time_low_s),
-                   predicted(&PredictedValues::step_time_high_s), cell(result.measured_step_time_s),
-                   cell(result.step_time_error), predicted(&PredictedValues::peak_memory_bytes),
-                   cell(result.measured.peak_memory_bytes), cell(result.peak_memory_error),
-                   predicted(&PredictedValues::bubble_fraction),
-                   cell(result.measured.bubble_fraction), cell(result.bubble_difference)});
+                   result.nothing_assumed ? "true" : "false", cell(predicted.step_time_s),
+                   cell(predicted.step_time_low_s), cell(predicted.step_time_high_s),
+                   cell(result.compared_step_time_s()), cell(errors.step_time),
+                   cell(predicted.peak_memory_bytes), cell(result.measured.peak_memory_bytes),
+                   cell(errors.peak_memory), cell(predicted.bubble_fraction),
+                   cell(result.measured.bubble_fraction), cell(errors.bubble_fraction)});
   }
   return table.csv();
 }

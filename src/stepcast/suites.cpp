@@ -3,6 +3,7 @@
 
 #include "core/assert.h"
 #include "core/data_name.h"
+#include "core/text/escape.h"
 #include "stepcast/detail/data_root.h"
 #include "stepcast/detail/made_suite.h"
 
@@ -26,7 +27,7 @@ const std::string& Suite::id(std::size_t index) const { return made_->suite.case
 
 Scenario Suite::scenario(std::size_t index) const {
   const SuiteCase& one = made_->suite.cases.at(index);
-  auto scenario = Scenario::parse(made_->data, one.scenario, one.id);
+  auto scenario = Scenario::parse(made_->data, json_text(one.scenario), one.id);
   STEPCAST_ASSERT(scenario.has_value(), "a suite that was read holds whole scenarios");
   return std::move(*scenario);
 }

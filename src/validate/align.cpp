@@ -31,9 +31,9 @@ ByteCount memory_of(const Prediction& prediction, Convention::Memory kind) {
 // Dense peak of one GPU against which the source states MFU.
 std::optional<FlopsPerSecond> convention_peak(const Scenario& scenario,
                                               const Convention& convention) {
-  if (convention.peak) return convention.peak;
+  if (convention.peak.rate) return convention.peak.rate;
   const Accelerator& device = scenario.cluster.spec.accelerator;
-  return device.peak(convention.bf16_peak ? DataType::kBf16 : scenario.training.precision);
+  return device.peak(convention.peak.bf16 ? DataType::kBf16 : scenario.training.precision);
 }
 
 }  // namespace
@@ -72,7 +72,8 @@ Flops convention_flops(const Scenario& scenario, const Convention& convention) {
   return stated + (hardware_flops(scenario) - model_flops(scenario));
 }
 
-Result<std::optional<double>> measured_step_time(const Measured& measured, const Scenario& scenario,
+Result<std::optional<double>> measured_step_time(const CaseFigures& measured,
+                                                 const Scenario& scenario,
                                                  const Convention& convention) {
   if (measured.step_time_s) return measured.step_time_s;
   const double gpus = gpus_of(scenario);
@@ -104,9 +105,9 @@ void align(CaseResult& result, const Scenario& scenario, const Prediction& predi
     result.failed = to_string(measured_time.error().front());
     return;
   }
-  result.measured_step_time_s = *measured_time;
+  result.measured.step_time_s = *measured_time;
 
-  PredictedValues predicted;
+  CaseFigures& predicted = result.predicted.emplace();
   const double time = prediction.step_time.value();
   const double gpu_time = time * gpus_of(scenario);
   const double flops = convention_flops(scenario, convention).value();
@@ -121,18 +122,12 @@ void align(CaseResult& result, const Scenario& scenario, const Prediction& predi
   predicted.peak_memory_bytes = static_cast<double>(memory_of(prediction, convention.memory));
   predicted.bubble_fraction =
       convention.steady_bubble ? prediction.bubble_fraction_steady : prediction.bubble_fraction;
-
-  if (const auto& t = result.measured_step_time_s) {
-    result.step_time_error = (time - *t) / *t;
-    result.covered = *t >= predicted.step_time_low_s && *t <= predicted.step_time_high_s;
+  for (const JudgedFigure& figure : judged_figures()) {
+    result.errors.*figure.error = figure.error_of(predicted, result.measured);
   }
-  if (const auto& bytes = result.measured.peak_memory_bytes) {
-    result.peak_memory_error = (predicted.peak_memory_bytes - *bytes) / *bytes;
+  if (const auto& t = result.measured.step_time_s) {
+    result.covered = *t >= *predicted.step_time_low_s && *t <= *predicted.step_time_high_s;
   }
-  if (const auto& bubble = result.measured.bubble_fraction) {
-    result.bubble_difference = predicted.bubble_fraction - *bubble;
-  }
-  result.predicted = predicted;
   if (prediction.peak_device_low > prediction.device_memory)
     result.contradiction = Contradiction::kDoesNotFit;
 }
@@ -140,10 +135,13 @@ void align(CaseResult& result, const Scenario& scenario, const Prediction& predi
 MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases) {
   std::vector<MeasuredError> errors;
   for (const CaseResult& result : cases) {
-    if (result.fitted || result.shares_a_source || !result.step_time_error) continue;
-    MeasuredError error{result.mechanisms, -std::log1p(*result.step_time_error), {}, result.source};
+    if (result.fitted || result.shares_a_source || !result.errors.step_time) continue;
+    MeasuredError error{
+        result.mechanisms, -std::log1p(*result.errors.step_time), {}, result.source};
     error.run = result.suite + "/" + result.id;
-    if (result.peak_memory_error) error.memory_log_error = -std::log1p(*result.peak_memory_error);
+    if (const auto& memory = result.errors.peak_memory) {
+      error.memory_log_error = -std::log1p(*memory);
+    }
     errors.push_back(std::move(error));
   }
   return MeasuredErrors(errors);

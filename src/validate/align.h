@@ -14,18 +14,6 @@
 
 namespace stepcast {
 
-// The forecast in the case's convention: the keys of `Measured`, and the interval.
-struct PredictedValues {
-  double step_time_s = 0;
-  double step_time_low_s = 0;
-  double step_time_high_s = 0;
-  double tokens_per_s_per_gpu = 0;
-  double model_tflops_per_gpu = 0;
-  std::optional<double> mfu = {};
-  double peak_memory_bytes = 0;
-  double bubble_fraction = 0;
-};
-
 // A case contradicts itself when it ran but its scenario says that it could not.
 enum class Contradiction { kIllegal, kDoesNotFit };
 const char* name_of(Contradiction contradiction);  // "does not fit"
@@ -45,16 +33,18 @@ struct CaseResult {
   std::optional<Contradiction> contradiction;
 
   std::vector<std::string> mechanisms;  // what the forecast relied on (predict/mechanisms.h)
-  Measured measured;
-  CaseLimits limits;
-  std::optional<double> measured_step_time_s;  // stated, or from the stated throughput
-  std::optional<PredictedValues> predicted;
-
-  // (predicted - measured)/measured; of the bubble predicted - measured.
-  std::optional<double> step_time_error;
-  std::optional<double> peak_memory_error;
-  std::optional<double> bubble_difference;
+  // The source states these. A case that was predicted has a step time where its throughput tells
+  // one.
+  CaseFigures measured;
+  CaseErrors limits;
+  std::optional<CaseFigures> predicted;  // in the case's convention
+  CaseErrors errors;
   std::optional<bool> covered;  // the measured step time lies in the interval
+
+  // The forecast is held against this; nothing where there is none.
+  std::optional<double> compared_step_time_s() const {
+    return predicted ? measured.step_time_s : std::nullopt;
+  }
 };
 
 // Who published what a source describes: the repository that it names first (one of all rounds of
@@ -73,7 +63,8 @@ Flops convention_flops(const Scenario& scenario, const Convention& convention);
 
 // Step time that the measurement states: step_time_s, else tokens/s/GPU, TFLOP/s/GPU or MFU turned
 // into it, in this order. Nothing when none is given; an error when the peak is not known.
-Result<std::optional<double>> measured_step_time(const Measured& measured, const Scenario& scenario,
+Result<std::optional<double>> measured_step_time(const CaseFigures& measured,
+                                                 const Scenario& scenario,
                                                  const Convention& convention);
 
 // Fills in the forecast and the errors.

@@ -9,32 +9,39 @@
 #include <map>
 #include <set>
 
-#include "core/json.h"
 #include "core/json_tree.h"
+#include "validate/baseline_document.h"
 #include "validate/json_lines.h"
 
 namespace stepcast {
 namespace {
 
-constexpr std::int64_t kBaselineFormat = 1;
 // Forecasts are the same bytes on every machine; this only forgives the last digits of the text.
 constexpr double kSlack = 1e-9;
 constexpr const char* kAllCases = "all";  // the row of every case
 
 std::string key_of(const CaseResult& result) { return baseline_key(result.suite, result.id); }
 
-Json metrics_json(const SummaryRow& row) {
-  Json out = Json::object();
-  for (const std::string& name : metric_names()) {
-    if (const auto value = metric_of(row, name)) out[name] = *value;
+// Tags have no row: they are views of the same cases and would only repeat them.
+Baseline baseline_of(const CheckReport& report) {
+  Baseline out;
+  const auto add_row = [&](const std::string& name, const SummaryRow& row) {
+    auto& figures = out.rows[name];
+    for (const std::string& metric : metric_names()) {
+      if (const auto value = metric_of(row, metric)) figures[metric] = *value;
+    }
+  };
+  add_row(kAllCases, report.summary.all);
+  for (const auto& [name, row] : report.summary.suites) add_row(name, row);
+  for (const CaseResult& result : report.cases) {
+    Baseline::Case& one = out.cases[key_of(result)];
+    if (result.predicted) {
+      one.step_time_s = result.predicted->step_time_s;
+      one.peak_memory_bytes = result.predicted->peak_memory_bytes;
+    } else {
+      one.failed = result.failed;
+    }
   }
-  return out;
-}
-
-// Rows of the baseline: tags are views of the same cases and would only repeat them.
-std::vector<std::string> baseline_rows(const Summary& summary) {
-  std::vector<std::string> out{kAllCases};
-  for (const auto& [name, row] : summary.suites) out.push_back(name);
   return out;
 }
 
@@ -134,7 +141,7 @@ void compare_cases(const std::vector<CaseResult>& cases, const Baseline& baselin
     } else {
       ChangedCase one{{key, ""}, 0};
       compare_figure("step_time_s", old->second.step_time_s, result.predicted->step_time_s,
-                     result.measured_step_time_s, one);
+                     result.measured.step_time_s, one);
       compare_figure("peak_memory_bytes", old->second.peak_memory_bytes,
                      result.predicted->peak_memory_bytes, result.measured.peak_memory_bytes, one);
       if (!one.finding.message.empty()) changed.push_back(std::move(one));
@@ -155,73 +162,17 @@ std::string baseline_key(const std::string& suite, const std::string& id) {
 }
 
 Written baseline_text(const CheckReport& report) {
-  Json out;
-  out["stepcast_baseline"] = kBaselineFormat;
-  for (const std::string& name : baseline_rows(report.summary)) {
-    out["summary"][name] = metrics_json(*row_of(report.summary, name));
-  }
-  std::map<std::string, Json> cases;  // sorted, whatever order the suites were named in
-  for (const CaseResult& result : report.cases) {
-    Json& entry = cases[key_of(result)];
-    if (result.predicted) {
-      entry["step_time_s"] = result.predicted->step_time_s;
-      entry["peak_memory_bytes"] = result.predicted->peak_memory_bytes;
-    } else {
-      entry["failed"] = result.failed;
-    }
-  }
-  out["cases"] = cases;
+  Json out{{kBaselineKey, kBaselineFormat}};
+  out.update(json_of(baseline_of(report)));
   return json_lines(out);
 }
 
 Result<Baseline> read_baseline(const std::string& text, const std::string& file,
                                const std::vector<std::string>& suites) {
-  auto parsed = JsonDocument::parse(text, file);
-  if (!parsed) return failure(parsed.error());
-  JsonDocument& document = **parsed;
-  ObjectReader reader(document.root());
-  if (reader.has(kValidationBaselineKey)) {
-    reader.fail(kValidationBaselineKey, ErrorCode::kFormat, "is a baseline of validate, not check");
-    return failure(document.errors());
-  }
-  const auto format = reader.required(kBaselineKey);
-  if (format && (!format->raw().is_number() || format->raw() != kBaselineFormat)) {
-    reader.fail(kBaselineKey, ErrorCode::kFormat, format->dump() + " is not a format that is read",
-                fmt::format("format {}", kBaselineFormat));
-    return failure(document.errors());
-  }
-  Baseline out;
-  if (const auto rows = reader.required("summary"); rows && rows->is_object()) {
-    ObjectReader row_reader(*rows);
-    for (const auto& [name, unused] : rows->raw().items()) {
-      const auto row = row_reader.value(name);
-      if (!row) continue;
-      auto& figures = out.rows[name];  // none where every case has failed
-      ObjectReader metrics(*row);
-      for (const std::string& metric : metric_names()) {
-        if (const auto value = metrics.number(metric, -1e300, 1e300)) {
-          figures[metric] = *value;
-        }
-      }
-      metrics.finish();
-    }
-  }
-  if (const auto cases = reader.required("cases"); cases && cases->is_object()) {
-    ObjectReader case_reader(*cases);
-    for (const auto& [name, unused] : cases->raw().items()) {
-      const auto value = case_reader.value(name);
-      if (!value) continue;
-      ObjectReader entry(*value);
-      Baseline::Case& old = out.cases[name];
-      old.step_time_s = entry.number("step_time_s", 0, 1e300);
-      old.peak_memory_bytes = entry.number("peak_memory_bytes", 0, 1e300);
-      old.failed = entry.text("failed").has_value();
-      entry.finish();
-    }
-  }
-  reader.finish();
-  if (!document.ok()) return failure(document.errors());
-  if (Errors other = no_suite_in_common(suites, out, file); !other.empty()) {
+  auto out = read_baseline_document<Baseline>(text, file, kBaselineKey, kValidationBaselineKey,
+                                              "is a baseline of validate, not check");
+  if (!out) return out;
+  if (Errors other = no_suite_in_common(suites, *out, file); !other.empty()) {
     return failure(std::move(other));
   }
   return out;

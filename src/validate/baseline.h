@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/json_field.h"
 #include "core/result.h"
 #include "core/text/written.h"
 #include "validate/check.h"
@@ -36,10 +37,23 @@ struct Baseline {
   struct Case {
     std::optional<double> step_time_s;
     std::optional<double> peak_memory_bytes;
-    bool failed = false;
+    std::optional<std::string> failed;
+
+    static auto fields() {
+      return std::tuple{json_field("step_time_s", &Case::step_time_s),
+                        json_field("peak_memory_bytes", &Case::peak_memory_bytes),
+                        json_field("failed", &Case::failed)};
+    }
   };
   std::map<std::string, std::map<std::string, double>> rows;  // of the summary, by metric
   std::map<std::string, Case> cases;                          // by baseline_key()
+
+  static auto fields() {
+    using F = Baseline;
+    return std::tuple{
+        json_field("summary", &F::rows).required().named(metric_names).within(-1e300, 1e300),
+        json_field("cases", &F::cases).required()};
+  }
 };
 
 // `text` is the content of the baseline file `file`, and `suites` are those that are to be checked.

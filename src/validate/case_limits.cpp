@@ -18,21 +18,8 @@ struct Beyond {
   Finding finding;
 };
 
-// One figure of a case: its limit, its error, and how the error is written.
-struct LimitOfCase {
-  const char* figure;
-  std::optional<double> CaseLimits::*limit;
-  std::optional<double> CaseResult::*error;
-  bool share;  // of the measured figure, in percent
-};
-constexpr LimitOfCase kLimits[] = {
-    {"step_time", &CaseLimits::step_time, &CaseResult::step_time_error, true},
-    {"peak_memory", &CaseLimits::peak_memory, &CaseResult::peak_memory_error, true},
-    {"bubble_fraction", &CaseLimits::bubble_fraction, &CaseResult::bubble_difference, false},
-};
-
-std::string error_text(double error, bool share) {
-  return share ? fmt::format("{:+.1f} %", 100 * error) : fmt::format("{:+.3f}", error);
+std::string error_text(double error, bool as_difference) {
+  return as_difference ? fmt::format("{:+.3f}", error) : fmt::format("{:+.1f} %", 100 * error);
 }
 
 }  // namespace
@@ -47,16 +34,16 @@ std::vector<Finding> broken_case_limits(const std::vector<CaseResult>& cases) {
                         {key, "has a limit and is not predicted: " + one.failed}});
       continue;
     }
-    for (const LimitOfCase& figure : kLimits) {
-      const auto limit = one.limits.*figure.limit;
-      const auto error = one.*figure.error;
+    for (const JudgedFigure& figure : judged_figures()) {
+      const auto limit = one.limits.*figure.error;
+      const auto error = one.errors.*figure.error;
       if (!limit || !error || std::abs(*error) <= *limit) continue;
-      const std::string allowed =
-          figure.share ? fmt::format("{:.4g} %", 100 * *limit) : fmt::format("{:.4g}", *limit);
+      const std::string allowed = figure.as_difference ? fmt::format("{:.4g}", *limit)
+                                                       : fmt::format("{:.4g} %", 100 * *limit);
       beyond.push_back({std::abs(*error) - *limit,
-                        {fmt::format("{}: {}", key, figure.figure),
+                        {fmt::format("{}: {}", key, figure.name),
                          fmt::format("error {}, the suite allows {}",
-                                     error_text(*error, figure.share), allowed)}});
+                                     error_text(*error, figure.as_difference), allowed)}});
     }
   }
   std::stable_sort(beyond.begin(), beyond.end(),

@@ -57,9 +57,8 @@ Errors fail(CaseResult& result, const Errors& errors) {
 Errors predict_case(const Suite& suite, const SuiteCase& test_case, const DataFolders& folders,
                     const CheckOptions& options, CaseResult& result) {
   result = describe(suite, test_case);
-  const auto document = JsonDocument::parse(test_case.scenario, suite.file);
-  if (!document) return fail(result, document.error());
-  const auto scenario = read_scenario(**document, folders);
+  const auto document = JsonDocument::from(test_case.scenario, suite.file);
+  const auto scenario = read_scenario(*document, folders);
   if (!scenario) return fail(result, scenario.error());
   const auto profile = choose_profile(*scenario, folders);
   if (!profile) return fail(result, profile.error());

@@ -4,157 +4,52 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <limits>
+#include <utility>
 
-#include "core/json.h"
+#include "core/json_fields.h"
 #include "validate/documents.h"
 
 namespace stepcast {
 namespace {
 
-constexpr double kAnyNumber = std::numeric_limits<double>::max();
-
-double required_number(ObjectReader& reader, const char* key, double min = 0) {
-  return reader.required(key) ? reader.number(key, min, kAnyNumber).value_or(0) : 0;
-}
-
-const std::vector<std::string>& phase_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> out;
-    for (int i = 0; i < kPhases; ++i) out.emplace_back(name_of(static_cast<Phase>(i)));
-    return out;
-  }();
-  return names;
-}
-
-class RankFileReader {
+// Holds what a rank says of itself against the layout and the program that it ran.
+class RankFileCheck {
  public:
-  RankFileReader(ObjectReader& reader, const Program& program, const RankGrid& grid)
-      : reader_(reader), program_(program), grid_(grid) {}
+  RankFileCheck(JsonDocument& document, const Program& program, const RankGrid& grid)
+      : document_(document), program_(program), grid_(grid) {}
 
-  RankFile read(RankId rank) {
-    RankFile out;
-    out.rank = rank;
-    expect("rank", rank.value);
+  void check(const RankFile& file, RankId rank) {
     const GridPoint point = grid_.point(rank);
-    expect("stage", point.pp);
-    expect("tp", point.tp);
-    expect("dp", point.dp);
-    out.host = reader_.text("host").value_or("");
+    expect("rank", file.rank.value, rank.value);
+    expect("stage", file.stage, point.pp);
+    expect("tp", file.tp, point.tp);
+    expect("dp", file.dp, point.dp);
     const Role& role = program_.roles[static_cast<std::size_t>(point.pp)];
-    read_steps(role.instructions.size(), out);
-    read_operations(out);
-    read_memory(out);
-    if (const auto processors = reader_.value("processors")) {
-      ObjectReader reader(*processors);
-      out.processors =
-          ProcessorUse{required_number(reader, "span_s"), required_number(reader, "busy_s"),
-                       required_number(reader, "stolen_s"), required_number(reader, "own_s")};
-      reader.finish();
+    const std::size_t instructions = role.instructions.size();
+    for (std::size_t step = 0; step < file.steps.size(); ++step) {
+      const std::size_t spans = file.steps[step].spans.size();
+      if (spans == instructions) continue;
+      fail(ErrorCode::kIllegal, fmt::format("steps[{}].spans", step),
+           fmt::format("{} spans for {} instructions", spans, instructions),
+           "the rank ran another program: stepcast-rank must be of the same build");
     }
-    if (const auto numerics = reader_.value("numerics")) {
-      ObjectReader reader(*numerics);
-      out.numerics = Numerics{required_number(reader, "loss_relative_error"),
-                              reader.number("parameter_relative_error", 0, kAnyNumber)};
-      reader.finish();
+    if (file.steps.size() < 2) {
+      fail(ErrorCode::kBadValue, "steps", fmt::format("{} steps are too few", file.steps.size()),
+           "a step time is the period between the ends of two");
     }
-    reader_.finish();
-    return out;
   }
 
  private:
-  void expect(const char* key, std::int32_t value) {
-    const std::int64_t found = reader_.required_integer(key, 0);
-    if (reader_.has(key) && found != value) {
-      reader_.fail(key, ErrorCode::kIllegal,
-                   fmt::format("{} is not what the layout gives this rank", found),
-                   fmt::format("{} is", value));
-    }
+  void expect(const char* key, std::int32_t found, std::int32_t value) {
+    if (found == value) return;
+    fail(ErrorCode::kIllegal, key, fmt::format("{} is not what the layout gives this rank", found),
+         fmt::format("{} is", value));
+  }
+  void fail(ErrorCode code, std::string path, std::string message, std::string hint) {
+    document_.add({code, std::move(message), "", std::move(path), std::move(hint)});
   }
 
-  void read_steps(std::size_t instructions, RankFile& out) {
-    const auto steps = reader_.required("steps");
-    if (!steps) return;
-    for (const JsonValue& item : steps->items()) {
-      ObjectReader reader(item);
-      MeasuredStep& step = out.steps.emplace_back();
-      step.begin = required_number(reader, "begin_s", -kAnyNumber);
-      step.end = required_number(reader, "end_s", -kAnyNumber);
-      step.loss_sum = reader.number("loss_sum", -kAnyNumber, kAnyNumber).value_or(0);
-      if (const auto spans = reader.required("spans")) read_spans(*spans, instructions, step);
-      reader.finish();
-    }
-    if (out.steps.size() < 2) {
-      steps->fail(ErrorCode::kBadValue, fmt::format("{} steps are too few", out.steps.size()),
-                  "a step time is the period between the ends of two");
-    }
-  }
-
-  static void read_spans(const JsonValue& value, std::size_t instructions, MeasuredStep& step) {
-    for (const JsonValue& pair : value.items()) {
-      const std::vector<JsonValue> ends = pair.items();
-      const auto start = ends.size() == 2 ? ends[0].number() : std::nullopt;
-      const auto end = ends.size() == 2 ? ends[1].number() : std::nullopt;
-      if (!start || !end || *end < *start) {
-        pair.fail(ErrorCode::kBadValue, pair.dump() + " is not a span", "[start_s, end_s]");
-        return;
-      }
-      step.spans.push_back({*start, *end});
-    }
-    if (step.spans.size() != instructions) {
-      value.fail(ErrorCode::kIllegal,
-                 fmt::format("{} spans for {} instructions", step.spans.size(), instructions),
-                 "the rank ran another program: stepcast-rank must be of the same build");
-    }
-  }
-
-  void read_operations(RankFile& out) {
-    const auto operations = reader_.value("operations");
-    if (!operations) return;
-    for (const JsonValue& item : operations->items()) {
-      ObjectReader reader(item);
-      OperationTime& operation = out.operations.emplace_back();
-      operation.signature = reader.required_text("signature");
-      operation.name = reader.required_text("name");
-      if (reader.required("phase")) {
-        operation.phase = static_cast<Phase>(reader.choice("phase", phase_names()).value_or(0));
-      }
-      operation.calls_per_step = required_number(reader, "calls_per_step");
-      operation.median = Seconds(required_number(reader, "median_s"));
-      operation.total = Seconds(required_number(reader, "total_s_per_step"));
-      if (operation.is_collective()) {
-        operation.group = read_group(reader);
-        operation.exposed = Seconds(required_number(reader, "exposed_s_per_step"));
-      }
-      reader.finish();
-    }
-  }
-
-  static AxisGroup read_group(ObjectReader& reader) {
-    const std::string text = reader.required_text("group");
-    const auto group = group_named(text);
-    if (!group && reader.has("group")) {
-      reader.fail("group", ErrorCode::kBadValue, fmt::format("'{}' is not a group of ranks", text),
-                  "axes of the layout: tp, dp-cp");
-    }
-    return group.value_or(AxisGroup{});
-  }
-
-  void read_memory(RankFile& out) {
-    out.peak_memory = reader_.required_integer("peak_memory_bytes", 0);
-    out.device_used = reader_.integer("device_used_bytes", 0);
-    out.pool_used = reader_.integer("pool_used_bytes", 0);
-    const auto memory = reader_.value("memory_bytes");
-    if (!memory) return;
-    ObjectReader reader(*memory);
-    for (int i = 0; i < kMemoryCategories; ++i) {
-      out.memory[static_cast<std::size_t>(i)] =
-          reader.integer(name_of(static_cast<MemoryCategory>(i)), 0).value_or(0);
-    }
-    reader.finish();
-  }
-
-  ObjectReader& reader_;
+  JsonDocument& document_;
   const Program& program_;
   const RankGrid& grid_;
 };
@@ -165,9 +60,26 @@ std::string rank_file_name(RankId rank) { return fmt::format("rank-{}.json", ran
 
 RankFile read_rank_file(JsonDocument& document, RankId rank, const Program& program,
                         const RankGrid& grid) {
-  ObjectReader reader(document.root());
-  return RankFileReader(reader, program, grid).read(rank);
+  RankFile out = read_object<RankFile>(document.root());
+  if (document.ok()) RankFileCheck(document, program, grid).check(out, rank);
+  return out;
 }
+
+bool read_json(const JsonValue& value, MeasuredSpan& out) {
+  const std::vector<JsonValue> ends = value.items();
+  const auto start = ends.size() == 2 ? ends[0].number() : std::nullopt;
+  const auto end = ends.size() == 2 ? ends[1].number() : std::nullopt;
+  const bool is_span = start && end && *end >= *start;
+  if (is_span) {
+    out = {*start, *end};
+  } else {
+    value.fail(ErrorCode::kBadValue, value.dump() + " is not a span", "[start_s, end_s]");
+  }
+  return is_span;
+}
+Json written_json(const MeasuredSpan& span) { return {span.start, span.end}; }
+
+Json rank_file_json(const RankFile& file) { return json_of(file); }
 
 Result<std::vector<RankFile>> read_rank_files(const std::string& folder, const Program& program,
                                               const RankGrid& grid, std::optional<RankId> alone) {

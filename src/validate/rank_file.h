@@ -2,10 +2,14 @@
 // One rank of a real run wrote this down (docs/formats/validation.md, "Rank files").
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/enum_names.h"
+#include "core/json.h"
+#include "core/json_field.h"
 #include "core/processor_use.h"
 #include "core/quantity.h"
 #include "core/result.h"
@@ -15,15 +19,27 @@
 
 namespace stepcast {
 
+inline constexpr double kAnyNumber = std::numeric_limits<double>::max();
+
 // Times are in seconds of a clock that all ranks of the machine share.
 struct MeasuredSpan {
   double start = 0, end = 0;
 };
+bool read_json(const JsonValue& value, MeasuredSpan& out);  // [start_s, end_s]
+Json written_json(const MeasuredSpan& span);
 
 struct MeasuredStep {
   double begin = 0, end = 0;
   double loss_sum = 0;
   std::vector<MeasuredSpan> spans;  // by instruction of the rank's role
+
+  static auto fields() {
+    using F = MeasuredStep;
+    return std::tuple{json_field("begin_s", &F::begin).required().within(-kAnyNumber, kAnyNumber),
+                      json_field("end_s", &F::end).required().within(-kAnyNumber, kAnyNumber),
+                      json_field("loss_sum", &F::loss_sum).within(-kAnyNumber, kAnyNumber),
+                      json_field("spans", &F::spans).required()};
+  }
 };
 
 // All calls of one operation.
@@ -38,17 +54,37 @@ struct OperationTime {
   AxisGroup group = {};
   Seconds exposed = {};
   bool is_collective() const { return is_signature_of_collective(signature); }
+
+  static auto fields() {
+    using F = OperationTime;
+    const auto collective = [](const F& operation) { return operation.is_collective(); };
+    return std::tuple{json_field("signature", &F::signature).required(),
+                      json_field("name", &F::name).required(),
+                      json_field("phase", &F::phase).required(),
+                      json_field("calls_per_step", &F::calls_per_step).required(),
+                      json_field("median_s", &F::median).required(),
+                      json_field("total_s_per_step", &F::total).required(),
+                      json_field("group", &F::group).required().where(collective),
+                      json_field("exposed_s_per_step", &F::exposed).required().where(collective)};
+  }
 };
 
 // How far results are from those of the same steps computed by one rank alone.
 struct Numerics {
   double loss_relative_error = 0;                  // the largest over steps
   std::optional<double> parameter_relative_error;  // where they can be compared
+
+  static auto fields() {
+    using F = Numerics;
+    return std::tuple{json_field("loss_relative_error", &F::loss_relative_error).required(),
+                      json_field("parameter_relative_error", &F::parameter_relative_error)};
+  }
 };
 
 struct RankFile {
   RankId rank;
   std::string host;
+  std::int32_t stage = 0, tp = 0, dp = 0;
   std::vector<MeasuredStep> steps;
   std::vector<OperationTime> operations;
   ByteCount peak_memory = 0;
@@ -57,7 +93,26 @@ struct RankFile {
   std::optional<ByteCount> device_used;  // at most, of what the GPU had left before the run
   std::optional<Numerics> numerics;
   std::optional<ProcessorUse> processors;  // of its machine while it measured, where that tells
+
+  static auto fields() {
+    using F = RankFile;
+    return std::tuple{json_field("rank", &F::rank).required(),
+                      json_field("host", &F::host),
+                      json_field("stage", &F::stage).required(),
+                      json_field("tp", &F::tp).required(),
+                      json_field("dp", &F::dp).required(),
+                      json_field("steps", &F::steps).required(),
+                      json_field("operations", &F::operations),
+                      json_field("peak_memory_bytes", &F::peak_memory).required(),
+                      json_field("memory_bytes", &F::memory).named(enum_names<MemoryCategory>),
+                      json_field("processors", &F::processors),
+                      json_field("device_used_bytes", &F::device_used),
+                      json_field("pool_used_bytes", &F::pool_used),
+                      json_field("numerics", &F::numerics)};
+  }
 };
+
+Json rank_file_json(const RankFile& file);
 
 // The files of all ranks of `grid` in `folder`, by rank; of one rank that ran alone, its own.
 // Errors name the file and the key: what is missing, what does not fit the program that the ranks

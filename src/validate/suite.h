@@ -8,39 +8,46 @@
 #include <string>
 #include <vector>
 
+#include "core/enum_names.h"
+#include "core/json.h"
+#include "core/json_field.h"
+#include "core/json_tree.h"
 #include "core/quantity.h"
 #include "core/result.h"
+#include "validate/case_figures.h"
 
 namespace stepcast {
+
+// An MFU is stated against this: the peak of the scenario's precision, that of bf16, or a rate.
+struct StatedPeak {
+  bool bf16 = false;
+  std::optional<FlopsPerSecond> rate = {};
+};
+bool read_json(const JsonValue& value, StatedPeak& out);
 
 // How the source of a case states its figures; changes no prediction.
 struct Convention {
   enum class Memory { kAllocated, kReserved, kDevice };
-  bool causal_attention = false;            // attention FLOPs halved
-  bool logits = true;                       // the output projection counts
-  bool hardware_flops = false;              // recomputed FLOPs count
-  bool bf16_peak = false;                   // MFU against the bf16 peak, whatever the precision
-  std::optional<FlopsPerSecond> peak = {};  // MFU against this figure
+  friend constexpr const char* name_of(Memory stated) {
+    constexpr const char* kNames[] = {"allocated", "reserved", "device"};
+    return kNames[static_cast<std::size_t>(stated)];
+  }
+  bool causal_attention = false;  // attention FLOPs halved
+  bool logits = true;             // the output projection counts
+  bool hardware_flops = false;    // recomputed FLOPs count
+  StatedPeak peak = {};
   Memory memory = Memory::kAllocated;
   bool steady_bubble = false;
-};
 
-struct Measured {
-  std::optional<double> step_time_s = {};
-  std::optional<double> tokens_per_s_per_gpu = {};
-  std::optional<double> model_tflops_per_gpu = {};
-  std::optional<double> mfu = {};
-  std::optional<double> peak_memory_bytes = {};
-  std::optional<double> bubble_fraction = {};
-};
-
-// The largest errors that a case may have; those of the bubble are a difference.
-struct CaseLimits {
-  std::optional<double> step_time = {};
-  std::optional<double> peak_memory = {};
-  std::optional<double> bubble_fraction = {};
-
-  bool any() const { return step_time || peak_memory || bubble_fraction; }
+  static auto fields() {
+    using F = Convention;
+    return std::tuple{json_field("attention", &F::causal_attention).named(words<"full", "causal">),
+                      json_field("logits", &F::logits),
+                      json_field("flops", &F::hardware_flops).named(words<"model", "hardware">),
+                      json_field("peak", &F::peak),
+                      json_field("memory", &F::memory),
+                      json_field("bubble", &F::steady_bubble).named(words<"span", "steady">)};
+  }
 };
 
 struct SuiteCase {
@@ -50,16 +57,38 @@ struct SuiteCase {
   std::vector<std::string> assumed;  // what the source leaves open and was filled in
   std::string notes;
   Convention convention;
-  Measured measured;
-  CaseLimits limits;     // of the case, else of its suite
-  std::string scenario;  // JSON text
-  std::string group;     // equal for cases of equal model, cluster and training
+  CaseFigures measured;
+  CaseErrors limits;  // the largest errors of the case, else those of its suite
+  SortedJson scenario;
+  std::string group;  // equal for cases of equal model, cluster and training
+
+  void check(const JsonValue& value) const;
+
+  static auto fields() {
+    using F = SuiteCase;
+    return std::tuple{json_field("id", &F::id).required(),
+                      json_field("source", &F::source).required(),
+                      json_field("tags", &F::tags),
+                      json_field("assumed", &F::assumed),
+                      json_field("notes", &F::notes),
+                      json_field("convention", &F::convention),
+                      json_field("measured", &F::measured).required(),
+                      json_field("tolerance", &F::limits),
+                      json_field("scenario", &F::scenario).required()};
+  }
 };
 
 struct Suite {
   std::string name;
   std::string file;
+  CaseErrors limits;  // of the cases that do not limit themselves
   std::vector<SuiteCase> cases;
+
+  static auto fields() {
+    using F = Suite;
+    return std::tuple{json_field("name", &F::name), json_field("tolerance", &F::limits),
+                      json_field("cases", &F::cases).required()};
+  }
 };
 
 Result<Suite> load_suite(const std::string& file);

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/summary.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <tuple>
 #include <utility>
 
 #include "core/statistics.h"
@@ -41,11 +45,6 @@ class ErrorSeries {
   std::vector<double> absolute_;
 };
 
-bool states_time(const Measured& measured) {
-  return measured.step_time_s || measured.tokens_per_s_per_gpu || measured.model_tflops_per_gpu ||
-         measured.mfu;
-}
-
 // Predicted and measured step times of cases that differ in their layout only.
 struct Group {
   std::vector<double> predicted;
@@ -62,10 +61,11 @@ double regret_of(const Group& group) {
 void rank_layouts(const std::vector<const CaseResult*>& cases, SummaryRow& row) {
   std::map<std::string, Group> groups;
   for (const CaseResult* result : cases) {
-    if (!result->predicted || !result->measured_step_time_s) continue;
+    const auto measured = result->compared_step_time_s();
+    if (!measured) continue;
     Group& group = groups[result->group];
-    group.predicted.push_back(result->predicted->step_time_s);
-    group.measured.push_back(*result->measured_step_time_s);
+    group.predicted.push_back(*result->predicted->step_time_s);
+    group.measured.push_back(*measured);
   }
   double tau = 0, pairs = 0, regret = 0;
   for (const auto& [name, group] : groups) {
@@ -82,73 +82,67 @@ void rank_layouts(const std::vector<const CaseResult*>& cases, SummaryRow& row) 
   row.regret = regret / static_cast<double>(row.groups);
 }
 
+// By judged figure.
+constexpr ErrorStatistics SummaryRow::*kStatistics[] = {
+    &SummaryRow::step_time, &SummaryRow::peak_memory, &SummaryRow::bubble_fraction};
+
 struct Metric {
-  const char* name;
-  std::optional<double> (*value)(const SummaryRow&);
+  std::string name;
+  std::function<std::optional<double>(const SummaryRow&)> value;
+  bool larger_is_better = false;
 };
 
-using ErrorFigure = double ErrorStatistics::*;
-
-template <ErrorStatistics SummaryRow::*statistics, ErrorFigure figure>
-std::optional<double> error_figure(const SummaryRow& row) {
-  const ErrorStatistics& errors = row.*statistics;
-  return errors.count > 0 ? std::optional(errors.*figure) : std::nullopt;
+// "step_time.mean_abs_error": the statistics of each figure in which forecasts are judged.
+void add_error_metrics(std::vector<Metric>& out) {
+  for (std::size_t i = 0; i < judged_figures().size(); ++i) {
+    const auto add = [&](const auto& field) {
+      if (field.key == std::string_view("count")) return;
+      out.push_back({fmt::format("{}.{}", judged_figures()[i].name, field.key),
+                     [statistics = kStatistics[i],
+                      member = field.member](const SummaryRow& row) -> std::optional<double> {
+                       const ErrorStatistics& errors = row.*statistics;
+                       if (errors.count == 0) return std::nullopt;
+                       return errors.*member;
+                     }});
+    };
+    std::apply([&](const auto&... field) { (add(field), ...); }, ErrorStatistics::fields());
+  }
 }
 
-template <ErrorStatistics SummaryRow::*statistics>
-std::optional<double> bias_figure(const SummaryRow& row) {
-  return (row.*statistics).bias;
+const std::vector<Metric>& metrics() {
+  static const std::vector<Metric> all = [] {
+    std::vector<Metric> out;
+    add_error_metrics(out);
+    out.push_back({"coverage", [](const SummaryRow& row) { return row.coverage; }, true});
+    out.push_back({"kendall_tau", [](const SummaryRow& row) { return row.kendall_tau; }, true});
+    out.push_back({"regret", [](const SummaryRow& row) { return row.regret; }});
+    out.push_back({"failed", [](const SummaryRow& row) { return double(row.failed); }});
+    out.push_back(
+        {"not_supported", [](const SummaryRow& row) { return double(row.not_supported); }});
+    return out;
+  }();
+  return all;
 }
-
-constexpr auto kTime = &SummaryRow::step_time;
-constexpr auto kMemory = &SummaryRow::peak_memory;
-constexpr auto kBubble = &SummaryRow::bubble_fraction;
-
-constexpr Metric kMetrics[] = {
-    {"step_time.mean_abs_error", error_figure<kTime, &ErrorStatistics::mean_abs>},
-    {"step_time.median_abs_error", error_figure<kTime, &ErrorStatistics::median_abs>},
-    {"step_time.p90_abs_error", error_figure<kTime, &ErrorStatistics::p90_abs>},
-    {"step_time.max_abs_error", error_figure<kTime, &ErrorStatistics::max_abs>},
-    {"step_time.bias", bias_figure<kTime>},
-    {"peak_memory.mean_abs_error", error_figure<kMemory, &ErrorStatistics::mean_abs>},
-    {"peak_memory.median_abs_error", error_figure<kMemory, &ErrorStatistics::median_abs>},
-    {"peak_memory.p90_abs_error", error_figure<kMemory, &ErrorStatistics::p90_abs>},
-    {"peak_memory.max_abs_error", error_figure<kMemory, &ErrorStatistics::max_abs>},
-    {"peak_memory.bias", bias_figure<kMemory>},
-    {"bubble_fraction.mean_abs_error", error_figure<kBubble, &ErrorStatistics::mean_abs>},
-    {"bubble_fraction.median_abs_error", error_figure<kBubble, &ErrorStatistics::median_abs>},
-    {"bubble_fraction.p90_abs_error", error_figure<kBubble, &ErrorStatistics::p90_abs>},
-    {"bubble_fraction.max_abs_error", error_figure<kBubble, &ErrorStatistics::max_abs>},
-    {"bubble_fraction.bias", bias_figure<kBubble>},
-    {"coverage", [](const SummaryRow& row) { return row.coverage; }},
-    {"kendall_tau", [](const SummaryRow& row) { return row.kendall_tau; }},
-    {"regret", [](const SummaryRow& row) { return row.regret; }},
-    {"failed",
-     [](const SummaryRow& row) { return std::optional(static_cast<double>(row.failed)); }},
-    {"not_supported",
-     [](const SummaryRow& row) { return std::optional(static_cast<double>(row.not_supported)); }},
-};
 
 }  // namespace
 
 SummaryRow summarise(const std::vector<const CaseResult*>& cases) {
   SummaryRow row;
-  ErrorSeries time, memory, bubble;
+  std::vector<ErrorSeries> errors(judged_figures().size());
   std::size_t covered = 0, timed = 0;
   for (const CaseResult* result : cases) {
     const bool failed = !result->failed.empty() && !result->not_supported;
     ++row.count;
     row.not_supported += result->not_supported ? 1 : 0;
     row.failed += failed ? 1 : 0;
-    time.add(result->step_time_error, failed && states_time(result->measured));
-    memory.add(result->peak_memory_error, failed && result->measured.peak_memory_bytes);
-    bubble.add(result->bubble_difference, failed && result->measured.bubble_fraction);
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      const JudgedFigure& figure = judged_figures()[i];
+      errors[i].add(result->errors.*figure.error, failed && figure.is_told_by(result->measured));
+    }
     timed += result->covered ? 1 : 0;
     covered += result->covered.value_or(false) ? 1 : 0;
   }
-  row.step_time = time.statistics();
-  row.peak_memory = memory.statistics();
-  row.bubble_fraction = bubble.statistics();
+  for (std::size_t i = 0; i < errors.size(); ++i) row.*kStatistics[i] = errors[i].statistics();
   if (timed > 0) row.coverage = static_cast<double>(covered) / static_cast<double>(timed);
   rank_layouts(cases, row);
   return row;
@@ -180,19 +174,23 @@ Summary summarise(const std::vector<CaseResult>& cases) {
 }
 
 std::optional<double> metric_of(const SummaryRow& row, std::string_view name) {
-  for (const Metric& metric : kMetrics) {
-    if (name == metric.name) return metric.value(row);
-  }
-  return std::nullopt;
+  const auto found = std::ranges::find(metrics(), name, &Metric::name);
+  return found == metrics().end() ? std::nullopt : found->value(row);
 }
 
-std::vector<std::string> metric_names() {
-  std::vector<std::string> out;
-  for (const Metric& metric : kMetrics) out.emplace_back(metric.name);
-  return out;
+const std::vector<std::string>& metric_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (const Metric& metric : metrics()) out.push_back(metric.name);
+    return out;
+  }();
+  return names;
 }
 
-bool larger_is_better(std::string_view name) { return name == "coverage" || name == "kendall_tau"; }
+bool larger_is_better(std::string_view name) {
+  const auto found = std::ranges::find(metrics(), name, &Metric::name);
+  return found != metrics().end() && found->larger_is_better;
+}
 
 const SummaryRow* row_of(const Summary& summary, std::string_view name) {
   if (name == "all") return &summary.all;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/json_field.h"
 #include "validate/align.h"
 
 namespace stepcast {
@@ -22,6 +23,16 @@ struct ErrorStatistics {
   double p90_abs = 0;
   double max_abs = 0;
   std::optional<double> bias;  // mean signed error of the cases that were predicted
+
+  static auto fields() {
+    using F = ErrorStatistics;
+    return std::tuple{json_field("count", &F::count),
+                      json_field("mean_abs_error", &F::mean_abs),
+                      json_field("median_abs_error", &F::median_abs),
+                      json_field("p90_abs_error", &F::p90_abs),
+                      json_field("max_abs_error", &F::max_abs),
+                      json_field("bias", &F::bias)};
+  }
 };
 
 struct SummaryRow {
@@ -36,6 +47,27 @@ struct SummaryRow {
   std::size_t groups = 0;
   std::optional<double> kendall_tau;  // order of step times; groups weigh by their pairs
   std::optional<double> regret;       // mean of T(predicted best)/T(measured best) - 1, measured
+
+  static auto fields() {
+    using F = SummaryRow;
+    return std::tuple{
+        json_field("count", &F::count),
+        json_field("failed", &F::failed),
+        json_field("not_supported", &F::not_supported),
+        json_field("step_time", &F::step_time).where([](const F& row) {
+          return row.step_time.count > 0;
+        }),
+        json_field("peak_memory", &F::peak_memory).where([](const F& row) {
+          return row.peak_memory.count > 0;
+        }),
+        json_field("bubble_fraction", &F::bubble_fraction).where([](const F& row) {
+          return row.bubble_fraction.count > 0;
+        }),
+        json_field("coverage", &F::coverage),
+        json_field("groups", &F::groups).where([](const F& row) { return row.groups > 0; }),
+        json_field("kendall_tau", &F::kendall_tau),
+        json_field("regret", &F::regret)};
+  }
 };
 
 struct Summary {
@@ -52,7 +84,7 @@ Summary summarise(const std::vector<CaseResult>& cases);
 // A figure of a row by name ("step_time.mean_abs_error", "kendall_tau"): nothing when the row
 // has none.
 std::optional<double> metric_of(const SummaryRow& row, std::string_view name);
-std::vector<std::string> metric_names();
+const std::vector<std::string>& metric_names();
 bool larger_is_better(std::string_view name);
 
 // "all", "nothing_assumed", "fitted", a suite or a tag.

@@ -7,17 +7,16 @@
 #include <array>
 #include <cmath>
 
-#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "validate/baseline.h"
+#include "validate/baseline_document.h"
 #include "validate/json_lines.h"
 #include "validate/run_figures.h"
 
 namespace stepcast {
 namespace {
 
-constexpr std::int64_t kFormat = 1;
 constexpr const char* kPredicted = "predicted";
 constexpr const char* kMeasured = "measured";
 constexpr const char* kExample = "measured:step_time=0.10";
@@ -40,35 +39,23 @@ RecordedFigures figures_of(const Validation& validation, bool predicted) {
 }
 
 void flatten(const SortedJson& value, const std::string& path,
-             std::map<std::string, std::string>& out) {
+             std::map<std::string, SortedJson>& out) {
   if (!value.is_object()) {
-    out[path] = json_text(value);
+    out[path] = value;
     return;
   }
   for (const auto& [key, member] : value.items()) flatten(member, path + "." + key, out);
 }
 
-std::map<std::string, std::string> settings_of(const Scenario& scenario, const RunFacts& run) {
-  std::map<std::string, std::string> out;
+std::map<std::string, SortedJson> settings_of(const Scenario& scenario, const RunFacts& run) {
+  std::map<std::string, SortedJson> out;
   const SortedJson resolved = to_json(scenario);
   for (const char* part : {"model", "training", "layout"}) {
     if (resolved.contains(part)) flatten(resolved[part], part, out);
   }
-  out["backend"] = json_text(SortedJson(run.backend));
-  if (run.alone) out["rank"] = json_text(SortedJson(run.alone->value));
+  out["backend"] = run.backend;
+  if (run.alone) out["rank"] = run.alone->value;
   return out;
-}
-
-void read_figures(ObjectReader& reader, const char* key, RecordedFigures& out) {
-  const auto value = reader.required(key);
-  if (!value) return;
-  ObjectReader figures(*value);
-  const auto read = [&](const std::string& name) {
-    if (const auto figure = figures.number(name, -1e300, 1e300)) out[name] = *figure;
-  };
-  for (const RunFigure* one : limited_figures()) read(one->key);
-  for (const TimePartRow& row : kTimeParts) read(path_of(row));
-  figures.finish();
 }
 
 double limit_of(const RunFigure& judged, bool predicted, const std::vector<Tolerance>& limits) {
@@ -150,70 +137,46 @@ void compare_side(const RecordedFigures& recorded, const Validation& validation,
 
 }  // namespace
 
+const std::vector<std::string>& recorded_figure_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (const RunFigure* one : limited_figures()) out.emplace_back(one->key);
+    for (const TimePartRow& row : kTimeParts) out.push_back(path_of(row));
+    std::ranges::sort(out);
+    return out;
+  }();
+  return names;
+}
+
 Written validation_baseline_text(const Scenario& scenario, const RunFacts& run,
                                  const Validation& validation) {
-  Json out;
-  out[kValidationBaselineKey] = kFormat;
   const Accelerator& device = scenario.cluster.spec.accelerator;
-  out["machine"]["device"] = device.title;
-  if (device.cores > 0) out["machine"]["cores"] = device.cores;
-  for (const auto& [path, value] : settings_of(scenario, run)) {
-    out["run"][path] = Json::parse(value);
-  }
-  for (const bool predicted : {true, false}) {
-    Json& side = out[predicted ? kPredicted : kMeasured] = Json::object();
-    for (const auto& [key, value] : figures_of(validation, predicted)) side[key] = value;
-  }
+  const ValidationBaseline baseline{{device.title, device.cores},
+                                    settings_of(scenario, run),
+                                    figures_of(validation, true),
+                                    figures_of(validation, false)};
+  Json out{{kValidationBaselineKey, kBaselineFormat}};
+  out.update(json_of(baseline));
   return json_lines(out);
 }
 
 Result<ValidationBaseline> read_validation_baseline(const std::string& text,
                                                     const std::string& file) {
-  auto parsed = JsonDocument::parse(text, file);
-  if (!parsed) return failure(parsed.error());
-  JsonDocument& document = **parsed;
-  ObjectReader reader(document.root());
-  if (reader.has(kBaselineKey)) {
-    reader.fail(kBaselineKey, ErrorCode::kFormat, "is a baseline of check, not validate");
-    return failure(document.errors());
-  }
-  const auto format = reader.required(kValidationBaselineKey);
-  if (format && (!format->raw().is_number() || format->raw() != kFormat)) {
-    reader.fail(kValidationBaselineKey, ErrorCode::kFormat,
-                format->dump() + " is not a format that is read",
-                fmt::format("format {}", kFormat));
-    return failure(document.errors());
-  }
-  ValidationBaseline out;
-  if (const auto machine = reader.required("machine")) {
-    ObjectReader facts(*machine);
-    out.device = facts.required_text("device");
-    out.cores = facts.integer("cores", 1).value_or(0);
-    facts.finish();
-  }
-  if (const auto run = reader.required("run")) {
-    if (!run->is_object()) run->fail(ErrorCode::kWrongType, "is not an object");
-    if (run->is_object()) {
-      for (const auto& [path, value] : run->raw().items()) {
-        out.settings[path] = json_text(value);
-      }
-    }
-  }
-  read_figures(reader, kPredicted, out.predicted);
-  read_figures(reader, kMeasured, out.measured);
-  reader.finish();
-  if (!document.ok()) return failure(document.errors());
-  return out;
+  return read_baseline_document<ValidationBaseline>(
+      text, file, kValidationBaselineKey, kBaselineKey, "is a baseline of check, not validate");
 }
 
 Errors other_run(const ValidationBaseline& baseline, const Scenario& scenario, const RunFacts& run,
                  const std::string& file) {
   Errors errors;
-  const auto differs = [&](const std::string& path, const std::string& then,
-                           const std::string& now) {
+  const SortedJson whole = "the whole layout";
+  const auto text = [&](const SortedJson& value) {
+    return &value == &whole ? value.get_text() : json_text(value);
+  };
+  const auto differs = [&](const std::string& path, const SortedJson& then, const SortedJson& now) {
     errors.push_back({ErrorCode::kIllegal,
-                      fmt::format("was {} when it was recorded, and is {}", then, now), file, path,
-                      "record this run with --update, or in another file"});
+                      fmt::format("was {} when it was recorded, and is {}", text(then), text(now)),
+                      file, path, "record this run with --update, or in another file"});
   };
   const auto now = settings_of(scenario, run);
   for (const auto& [path, value] : baseline.settings) {
@@ -222,23 +185,23 @@ Errors other_run(const ValidationBaseline& baseline, const Scenario& scenario, c
   }
   // A rank alone is another run than the whole layout.
   if (baseline.settings.contains("rank") && !run.alone) {
-    differs("rank", baseline.settings.at("rank"), "the whole layout");
+    differs("rank", baseline.settings.at("rank"), whole);
   } else if (!baseline.settings.contains("rank") && run.alone) {
-    differs("rank", "the whole layout", now.at("rank"));
+    differs("rank", whole, now.at("rank"));
   }
   return errors;
 }
 
 std::string other_machine(const ValidationBaseline& baseline, const Accelerator& device) {
-  const auto words = [](const std::string& title, std::int64_t cores) {
-    return cores > 0 ? fmt::format("'{}' with {} core{}", title, cores, cores == 1 ? "" : "s")
-                     : fmt::format("'{}'", title);
+  const auto words = [](const std::string& name, std::int64_t count) {
+    return count > 0 ? fmt::format("'{}' with {} core{}", name, count, count == 1 ? "" : "s")
+                     : fmt::format("'{}'", name);
   };
-  const bool same = baseline.device == device.title &&
-                    (baseline.cores == 0 || device.cores == 0 || baseline.cores == device.cores);
+  const auto& [title, cores] = baseline.machine;
+  const bool same =
+      title == device.title && (cores == 0 || device.cores == 0 || cores == device.cores);
   return same ? ""
-              : fmt::format("recorded on {}, this machine is {}",
-                            words(baseline.device, baseline.cores),
+              : fmt::format("recorded on {}, this machine is {}", words(title, cores),
                             words(device.title, device.cores));
 }
 

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/json.h"
+#include "core/json_field.h"
 #include "core/json_tree.h"
 #include "core/text/written.h"
 #include "validate/validation.h"
@@ -24,11 +26,32 @@ struct RunFacts {
 // Figures by key of the prediction file; parts of the time are "time_s.compute".
 using RecordedFigures = std::map<std::string, double>;
 
+const std::vector<std::string>& recorded_figure_names();  // by the alphabet
+
 struct ValidationBaseline {
-  std::string device;                           // title of the processor or GPU
-  std::int64_t cores = 0;                       // of the machine; 0: not stated, as for GPUs
-  std::map<std::string, std::string> settings;  // of the run, by key path: compact JSON
+  struct Machine {
+    std::string device;      // title of the processor or GPU
+    std::int64_t cores = 0;  // 0: not stated, as for GPUs
+
+    static auto fields() {
+      return std::tuple{
+          json_field("device", &Machine::device).required(),
+          json_field("cores", &Machine::cores).within(1, ObjectReader::kMaxCount).unless_usual()};
+    }
+  };
+  Machine machine;
+  std::map<std::string, SortedJson> settings;  // of the run, by key path
   RecordedFigures predicted, measured;
+
+  static auto fields() {
+    using F = ValidationBaseline;
+    const auto figures = [](const char* key, RecordedFigures F::*member) {
+      return json_field(key, member).required().named(recorded_figure_names).within(-1e300, 1e300);
+    };
+    return std::tuple{json_field("machine", &F::machine).required(),
+                      json_field("run", &F::settings).required(),
+                      figures("predicted", &F::predicted), figures("measured", &F::measured)};
+  }
 };
 
 // The content of a baseline: sorted, a figure per line.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/json_tree.h"
 #include "worker/run_place.h"
 
 #include <fmt/format.h>
@@ -29,7 +28,7 @@ class RunJob {
  public:
   explicit RunJob(const RunPlace& place)
       : place_(place),
-        scenario_(read_job_scenario(place.job, place.job.scenarios.front())),
+        scenario_(read_job_scenario(place.job, place.job.scenario.value())),
         program_(lower(scenario_)),
         grid_(scenario_.layout),
         limits_(numerics_limits(scenario_.training.precision)) {
@@ -55,8 +54,8 @@ class RunJob {
   void check_numerics(RoleRunner& runner);
   double mean_loss(const RoleRunner& runner, const StepRecord& record) const;
   [[noreturn]] void fail_numerics(const std::string& what, double limit) const;
-  Json steps_json() const;
-  Json operations_json(const OperationTimes& times) const;
+  static MeasuredStep measured(const StepRecord& step);
+  std::vector<OperationTime> operations(const OperationTimes& times) const;
 
   RoleRunner reference_runner(const Scenario& scenario, const Program& program,
                               const RankGrid& grid) const {
@@ -100,7 +99,7 @@ void RunJob::make_reference() {
   set_time_limit(std::chrono::hours(1));
   if (place_.rank.value == 0) {
     const Scenario scenario =
-        read_job_scenario(place_.job, reference_scenario(place_.job.scenarios.front()));
+        read_job_scenario(place_.job, reference_scenario(*place_.job.scenario));
     const Program program = lower(scenario);
     const RankGrid grid(scenario.layout);
     RoleRunner alone = reference_runner(scenario, program, grid);
@@ -158,38 +157,30 @@ void RunJob::fail_numerics(const std::string& what, double limit) const {
                    fmt::format("{} (relative); at most {:.0e} is rounding", what, limit));
 }
 
-Json RunJob::steps_json() const {
-  Json out = Json::array();
-  for (const StepRecord& step : steps_) {
-    const double begin = seconds_of(step.begin);
-    Json spans = Json::array();
-    for (const InstructionSpan& span : step.spans) {
-      spans.push_back({begin + span.start, begin + span.end});
-    }
-    out.push_back({{"begin_s", begin},
-                   {"end_s", begin + step.seconds},
-                   {"loss_sum", step.loss_sum},
-                   {"spans", std::move(spans)}});
+MeasuredStep RunJob::measured(const StepRecord& step) {
+  const double begin = seconds_of(step.begin);
+  MeasuredStep out{begin, begin + step.seconds, step.loss_sum, {}};
+  for (const InstructionSpan& span : step.spans) {
+    out.spans.push_back({begin + span.start, begin + span.end});
   }
   return out;
 }
 
-Json RunJob::operations_json(const OperationTimes& times) const {
-  Json out = Json::array();
+std::vector<OperationTime> RunJob::operations(const OperationTimes& times) const {
+  std::vector<OperationTime> out;
   const double steps = static_cast<double>(place_.job.steps);
   for (const auto& [key, entry] : times.entries()) {
     const auto& [signature, name, phase] = key;
-    Json& one = out.emplace_back(
-        Json{{"signature", signature},
-             {"name", name},
-             {"phase", name_of(phase)},
-             {"calls_per_step", static_cast<double>(entry.seconds.size()) / steps},
-             {"median_s", median(entry.seconds)},
-             {"total_s_per_step",
-              std::accumulate(entry.seconds.begin(), entry.seconds.end(), 0.0) / steps}});
+    OperationTime& one = out.emplace_back();
+    one.signature = signature;
+    one.name = name;
+    one.phase = phase;
+    one.calls_per_step = static_cast<double>(entry.seconds.size()) / steps;
+    one.median = Seconds(median(entry.seconds));
+    one.total = Seconds(std::accumulate(entry.seconds.begin(), entry.seconds.end(), 0.0) / steps);
     if (const auto* collective = std::get_if<Collective>(&entry.operation->work)) {
-      one["group"] = name_of(collective->group);
-      one["exposed_s_per_step"] = entry.exposed_s / steps;
+      one.group = collective->group;
+      one.exposed = Seconds(entry.exposed_s / steps);
     }
   }
   return out;
@@ -223,7 +214,7 @@ void RunJob::measure_steps(RoleRunner& runner, OperationTimes& times) {
 }
 
 void RunJob::run() {
-  const bool checks = place_.job.numerics_steps > 0;
+  const bool checks = place_.job.checks_numerics();
   if (checks) make_reference();
   RoleRunner own(scenario_, program_, grid_, place_.rank, place_.world, place_.device(), options());
   OperationTimes times(own.device());
@@ -236,31 +227,20 @@ void RunJob::run() {
   }
   measure_steps(own, times);
   const MemoryParts peak = own.ledger().at_peak();
-  Json memory;
-  for (int c = 0; c < kMemoryCategories; ++c) {
-    memory[name_of(static_cast<MemoryCategory>(c))] = peak[static_cast<std::size_t>(c)];
-  }
-  Json result{{"rank", place_.rank.value},
-              {"host", place_.host},
-              {"stage", own.role().stage},
-              {"tp", own.point().tp},
-              {"dp", own.point().dp},
-              {"steps", steps_json()},
-              {"operations", operations_json(times)},
-              {"peak_memory_bytes", total(peak)},
-              {"memory_bytes", std::move(memory)}};
-  if (processors_) {
-    result["processors"] = {{"span_s", processors_->span_s},
-                            {"busy_s", processors_->busy_s},
-                            {"stolen_s", processors_->stolen_s},
-                            {"own_s", processors_->own_s}};
-  }
+  RankFile result;
+  result.rank = place_.rank;
+  result.host = place_.host;
+  result.stage = own.role().stage;
+  result.tp = own.point().tp;
+  result.dp = own.point().dp;
+  for (const StepRecord& step : steps_) result.steps.push_back(measured(step));
+  result.operations = operations(times);
+  result.peak_memory = total(peak);
+  result.memory = peak;
+  result.processors = processors_;
   if (place_.add_facts) place_.add_facts(own.device(), result);
-  if (checks) {
-    result["numerics"] = {{"loss_relative_error", loss_error_}};
-    if (parameter_error_) result["numerics"]["parameter_relative_error"] = *parameter_error_;
-  }
-  write_result(place_.job, place_.rank.value, result);
+  if (checks) result.numerics = Numerics{loss_error_, parameter_error_};
+  write_result(place_.job, place_.rank.value, rank_file_json(result));
 }
 
 }  // namespace

@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "calibrate/measure/job.h"
-#include "core/json_tree.h"
+#include "calibrate/measure/job_failure.h"
 #include "execute/device.h"
+#include "validate/rank_file.h"
 
 namespace stepcast {
 
@@ -30,7 +30,7 @@ struct RunPlace {
   // before it begins.
   std::chrono::seconds patience{60};
   // Adds facts about the device to the result; may be empty.
-  std::function<void(Device&, Json&)> add_facts = {};
+  std::function<void(Device&, RankFile&)> add_facts = {};
 };
 
 // Trains the job's scenario: first a few steps whose losses and parameters are held against one

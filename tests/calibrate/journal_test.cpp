@@ -9,6 +9,7 @@
 #include "core/file_size_limit.h"
 #include "core/json_tree.h"
 #include "core/temporary_folder.h"
+#include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
@@ -38,7 +39,7 @@ Journal opened(const std::string& file, const Json& machine = kMachine) {
 }
 
 void add(Journal& journal, const std::string& key, const std::string& extra = "{}") {
-  const auto appended = journal.append({key, some_measurement(), extra});
+  const auto appended = journal.append({key, some_measurement(), Json::parse(extra)});
   EXPECT_TRUE(appended) << to_string(appended.error());
 }
 
@@ -65,7 +66,7 @@ TEST(Journal, ANewRunFindsThePointsOfTheLastOneToTheLastBit) {
   EXPECT_EQ(again.size(), 2u);
   const JournalPoint* point = again.find("gemm 1 2 3");
   ASSERT_NE(point, nullptr);
-  EXPECT_EQ(point->extra, R"({"z":1,"a":[2]})");
+  EXPECT_EQ(json_text(point->extra), R"({"z":1,"a":[2]})");
   const Measurement& found = point->measurement;
   EXPECT_EQ(found.median_s, 1.0 / 3);
   EXPECT_EQ(found.p10_s, 0.3);

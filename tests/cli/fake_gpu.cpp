@@ -10,9 +10,9 @@
 #include <iterator>
 #include <string>
 
-#include "calibrate/protocol/measurement_json.h"
 #include "calibrate/protocol/needed_shapes.h"
 #include "calibrate/protocol/operation_json.h"
+#include "calibrate/protocol/protocol.h"
 #include "core/atomic_file.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/measure/job.h"
+#include "calibrate/protocol/job.h"
 #include "fuzz/readers.h"
 #include "fuzz/target.h"
 

@@ -20,7 +20,7 @@ TEST(ReferenceScenario, IsTheSameModelOnTheSameBatchForOneRankInFp32) {
   c.extra_training = R"(, "grad_precision": "bf16")";
   const Scenario scenario = testing::gpt(c);
   const Scenario reference =
-      testing::scenario_from(reference_scenario(json_text(to_json(scenario))));
+      testing::scenario_from(json_text(reference_scenario(to_json(scenario))));
   EXPECT_EQ(reference.model.layers, scenario.model.layers);
   EXPECT_EQ(reference.training.global_batch, scenario.training.global_batch);
   EXPECT_EQ(reference.training.sequence_length, scenario.training.sequence_length);
@@ -36,7 +36,7 @@ TEST(ReferenceScenario, LeavesTheRulesOfTheOtherFrameworkBehind) {
   c.tp = 2;
   c.extra_training = R"(, "async_tensor_backward": true, "bucket_elements": 7)";
   const Scenario reference =
-      testing::scenario_from(reference_scenario(json_text(to_json(testing::gpt(c)))));
+      testing::scenario_from(json_text(reference_scenario(to_json(testing::gpt(c)))));
   EXPECT_FALSE(reference.rules.async_tensor_backward);
   EXPECT_NE(reference.rules.bucket_elements, 7);
 }

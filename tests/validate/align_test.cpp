@@ -10,7 +10,7 @@ namespace {
 
 using stepcast::testing::made_case_scenario;
 
-double time_of(const Measured& measured, const Convention& convention = {}) {
+double time_of(const CaseFigures& measured, const Convention& convention = {}) {
   const auto time = measured_step_time(measured, made_case_scenario(), convention);
   EXPECT_TRUE(time && *time);
   return time && *time ? **time : 0;
@@ -34,16 +34,16 @@ TEST(MeasuredStepTime, IsFlopsOverTflopsPerGpu) {
 TEST(MeasuredStepTime, IsFlopsOverMfuTimesThePeakOfThePrecision) {
   const double flops = model_flops(made_case_scenario()).value();
   EXPECT_DOUBLE_EQ(time_of({.mfu = 0.5}), flops / (2 * 0.5 * 100e12));
-  EXPECT_DOUBLE_EQ(time_of({.mfu = 0.5}, {.peak = FlopsPerSecond(10e12)}),
+  EXPECT_DOUBLE_EQ(time_of({.mfu = 0.5}, {.peak = {.rate = FlopsPerSecond(10e12)}}),
                    flops / (2 * 0.5 * 10e12));
 }
 
 TEST(MeasuredStepTime, TakesTheBf16PeakWhereTheConventionSaysSo) {
   Scenario scenario = made_case_scenario();
   scenario.training.precision = DataType::kFp16;
-  const Measured measured{.mfu = 0.5};
+  const CaseFigures measured{.mfu = 0.5};
   const auto own = measured_step_time(measured, scenario, {});
-  const auto bf16 = measured_step_time(measured, scenario, {.bf16_peak = true});
+  const auto bf16 = measured_step_time(measured, scenario, {.peak = {.bf16 = true}});
   ASSERT_TRUE(own && *own && bf16 && *bf16);
   EXPECT_DOUBLE_EQ(**own / **bf16, 2);  // 50 against 100 TFLOP/s
 }
@@ -98,11 +98,11 @@ TEST(Align, ComparesTimeMemoryAndBubbleInTheirConvention) {
   result.measured = {.step_time_s = 2.5, .peak_memory_bytes = 100, .bubble_fraction = 0.25};
   align(result, made_case_scenario(), prediction,
         {.memory = Convention::Memory::kReserved, .steady_bubble = true});
-  EXPECT_DOUBLE_EQ(*result.step_time_error, -0.2);
-  EXPECT_DOUBLE_EQ(*result.peak_memory_error, 0.2);
-  EXPECT_NEAR(*result.bubble_difference, -0.05, 1e-15);
+  EXPECT_DOUBLE_EQ(*result.errors.step_time, -0.2);
+  EXPECT_DOUBLE_EQ(*result.errors.peak_memory, 0.2);
+  EXPECT_NEAR(*result.errors.bubble_fraction, -0.05, 1e-15);
   EXPECT_EQ(result.covered, false);
-  EXPECT_DOUBLE_EQ(result.predicted->tokens_per_s_per_gpu, 8);  // 32 tokens / (2 s x 2 GPUs)
+  EXPECT_DOUBLE_EQ(*result.predicted->tokens_per_s_per_gpu, 8);  // 32 tokens / (2 s x 2 GPUs)
   EXPECT_DOUBLE_EQ(*result.predicted->mfu, model_flops(made_case_scenario()).value() / 4 / 100e12);
 }
 
@@ -113,9 +113,9 @@ TEST(Align, GivesNoErrorForWhatWasNotMeasured) {
   result.measured = {.peak_memory_bytes = 100};
   align(result, made_case_scenario(), prediction, {});
   EXPECT_TRUE(result.failed.empty());
-  EXPECT_FALSE(result.step_time_error);
+  EXPECT_FALSE(result.errors.step_time);
   EXPECT_FALSE(result.covered);
-  EXPECT_TRUE(result.peak_memory_error);
+  EXPECT_TRUE(result.errors.peak_memory);
 }
 
 }  // namespace

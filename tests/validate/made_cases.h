@@ -37,12 +37,11 @@ inline CaseResult made_case(std::string id, double predicted, double measured,
   out.id = std::move(id);
   out.group = std::move(group);
   out.measured.step_time_s = measured;
-  out.measured_step_time_s = measured;
-  out.predicted = PredictedValues{.step_time_s = predicted,
-                                  .step_time_low_s = 0.9 * predicted,
-                                  .step_time_high_s = 1.1 * predicted,
-                                  .peak_memory_bytes = 100};
-  out.step_time_error = (predicted - measured) / measured;
+  out.predicted = CaseFigures{.step_time_s = predicted,
+                              .step_time_low_s = 0.9 * predicted,
+                              .step_time_high_s = 1.1 * predicted,
+                              .peak_memory_bytes = 100};
+  out.errors.step_time = (predicted - measured) / measured;
   out.covered = measured >= 0.9 * predicted && measured <= 1.1 * predicted;
   return out;
 }

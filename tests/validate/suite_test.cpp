@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "core/text/escape.h"
+
 namespace stepcast {
 namespace {
 
@@ -44,7 +46,7 @@ TEST(Suite, KeepsIdTagsAssumptionsAndMeasuredFigures) {
   EXPECT_EQ(one.measured.mfu, 0.5);
   EXPECT_EQ(one.measured.peak_memory_bytes, 1e9);
   EXPECT_FALSE(one.measured.step_time_s);
-  EXPECT_EQ(one.scenario, R"({"model":"m","stepcast":1})");
+  EXPECT_EQ(json_text(one.scenario), R"({"model":"m","stepcast":1})");
 }
 
 TEST(Suite, ReadsEveryConvention) {
@@ -56,8 +58,8 @@ TEST(Suite, ReadsEveryConvention) {
   EXPECT_TRUE(convention.causal_attention);
   EXPECT_FALSE(convention.logits);
   EXPECT_TRUE(convention.hardware_flops);
-  ASSERT_TRUE(convention.peak);
-  EXPECT_DOUBLE_EQ(convention.peak->value(), 989e12);
+  ASSERT_TRUE(convention.peak.rate);
+  EXPECT_DOUBLE_EQ(convention.peak.rate->value(), 989e12);
   EXPECT_EQ(convention.memory, Convention::Memory::kDevice);
   EXPECT_TRUE(convention.steady_bubble);
 }
@@ -69,7 +71,7 @@ TEST(Suite, TakesTheDefaultsOfTheConventionWhenItIsAbsent) {
   EXPECT_FALSE(convention.causal_attention);
   EXPECT_TRUE(convention.logits);
   EXPECT_FALSE(convention.hardware_flops);
-  EXPECT_FALSE(convention.peak);
+  EXPECT_FALSE(convention.peak.rate);
   EXPECT_EQ(convention.memory, Convention::Memory::kAllocated);
 }
 

@@ -115,8 +115,8 @@ TEST(Summary, HasNoRankingWithoutTwoLayoutsToCompare) {
 
 TEST(SummaryMetrics, AnswerToEveryNameThatIsListed) {
   CaseResult full = made_case("a", 1, 1);
-  full.peak_memory_error = 0.1;
-  full.bubble_difference = 0.1;
+  full.errors.peak_memory = 0.1;
+  full.errors.bubble_fraction = 0.1;
   const Summary summary = summarise({full, made_case("b", 2, 2)});
   for (const std::string& name : metric_names()) {
     EXPECT_TRUE(metric_of(summary.all, name)) << name;

@@ -21,7 +21,6 @@
 #include "calibrate/protocol/attempts.h"
 #include "calibrate/protocol/journal.h"
 #include "calibrate/protocol/machine_facts.h"
-#include "calibrate/protocol/measurement_json.h"
 #include "calibrate/protocol/needed_grid.h"
 #include "calibrate/protocol/needed_shapes.h"
 #include "calibrate/protocol/operation_json.h"
@@ -98,8 +97,8 @@ class CalibrateGpuJob {
   // Before anything is measured: a profile is of the device that its scenarios name.
   std::vector<Scenario> read_scenarios() const {
     std::vector<Scenario> out;
-    for (const std::string& text : job_.scenarios) {
-      out.push_back(read_job_scenario(job_, text));
+    for (const SortedJson& stated : job_.scenarios) {
+      out.push_back(read_job_scenario(job_, stated));
       const Accelerator& device = out.back().cluster.spec.accelerator;
       if (names_device(gpu_.name, device)) continue;
       throw JobFailure(RankFailure::kInput,
@@ -163,7 +162,7 @@ class CalibrateGpuJob {
     const std::string key = backend.key_of(kBesideBytes) + " beside a product";
     const JournalPoint* known = journal_.find(key);
     if (!backend.on_any_rank(known == nullptr)) {
-      beside_["all_reduce"] = Json::parse(known->extra);
+      beside_["all_reduce"] = known->extra;
       return;
     }
     Json measured = Json::object();
@@ -171,7 +170,7 @@ class CalibrateGpuJob {
       OverlapSampler sampler(large_product());
       measured = sampler.collective(backend, meeting.placement.size(), kBesideBytes);
     }
-    append(journal_, {key, {}, json_text(measured)});
+    append(journal_, {key, {}, measured});
     beside_["all_reduce"] = std::move(measured);
     backend.on_any_rank(false);  // who takes no part waits for the others
   }
@@ -181,10 +180,10 @@ class CalibrateGpuJob {
     report_.progress("overlap", 0, 1, "copies");
     const std::string key = "copies beside a product";
     attempt(key, "copies", [&] {
-      append(journal_, {key, {}, json_text(OverlapSampler(large_product()).copies())});
+      append(journal_, {key, {}, OverlapSampler(large_product()).copies()});
     });
     const JournalPoint* known = journal_.find(key);
-    if (known != nullptr) beside_.update(Json::parse(known->extra));
+    if (known != nullptr) beside_.update(known->extra);
   }
 
   // Measures what the journal lacks, and notes before it begins: what breaks the GPU for this
@@ -255,7 +254,7 @@ class CalibrateGpuJob {
     }
     const JournalPoint* point = journal_.find(key);
     if (point == nullptr) return;
-    Json told = Json::parse(point->extra);
+    Json told = point->extra;
     if (was_protected(told)) ++left_out_[kProtected];
     told["measurement"] = measurement_json(point->measurement);
     operations_.push_back(std::move(told));
@@ -291,10 +290,10 @@ class CalibrateGpuJob {
       const Json told = {{"factor", std::max(1.0, run.call_s / longest.seconds)},
                          {"operation", signature(longest.operation)},
                          {"condition", to_json(run.condition)}};
-      append(journal_, {key, {}, json_text(told)});
+      append(journal_, {key, {}, told});
     });
     const JournalPoint* known = journal_.find(key);
-    if (known != nullptr) sustained_[name] = Json::parse(known->extra);
+    if (known != nullptr) sustained_[name] = known->extra;
   }
 
   // Measures the operation and writes it into the journal, unless it has no kernel here.
@@ -310,7 +309,7 @@ class CalibrateGpuJob {
     if (KernelSize* size = size_of_kernel(operation.work)) size->bytes = call.bytes;
     const Json told = {{"operation", operation_json(operation)},
                        {"condition", to_json(measured.condition)}};
-    append(journal_, {key, measured.measurement, json_text(told)});
+    append(journal_, {key, measured.measurement, told});
   }
 
   Json machine() {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "calibrate/measure/gpu/gpu_ranks.h"
-#include "calibrate/measure/job.h"
+#include "calibrate/measure/job_failure.h"
 
 namespace stepcast {
 

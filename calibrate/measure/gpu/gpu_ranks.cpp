@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-#include "calibrate/measure/job.h"
+#include "calibrate/measure/job_failure.h"
 #include "kernels/cuda/cuda_error.h"
 #ifdef STEPCAST_HAS_NCCL
 #include "comm/nccl/nccl_communicator.h"
@@ -44,8 +44,8 @@ GpuRanks::GpuRanks(std::int64_t gpus, Communicator* processes, int local_rank) {
   constexpr std::chrono::minutes kToStart(2);  // ranks come one after the other
   if (const auto why = why_no_nccl()) throw JobFailure(RankFailure::kInput, *why);
   processes->set_time_limit(kToStart);
-  world_ = make_nccl_world({rank_, size_, device_of(rank_, local_rank)}, share_by(*processes),
-                           kToStart);
+  world_ =
+      make_nccl_world({rank_, size_, device_of(rank_, local_rank)}, share_by(*processes), kToStart);
 #else
   static_cast<void>(local_rank);
   throw JobFailure(RankFailure::kInput,

@@ -82,15 +82,15 @@ Section scatter_section(const CheckReport& report) {
   std::map<std::string, ScatterSeries> by_suite;
   std::vector<double> errors;
   for (const CaseResult& result : report.cases) {
-    if (!result.predicted || !result.measured_step_time_s || !result.step_time_error) continue;
-    errors.push_back(*result.step_time_error);
+    if (!result.errors.step_time) continue;
+    errors.push_back(*result.errors.step_time);
     ScatterSeries& series = by_suite[result.suite];
     series.label = result.suite;
-    series.points.push_back({*result.measured_step_time_s, result.predicted->step_time_s,
+    series.points.push_back({*result.measured.step_time_s, *result.predicted->step_time_s,
                              fmt::format("{}: {} predicted, {} measured ({})", result.id,
-                                         time_text(Seconds(result.predicted->step_time_s)),
-                                         time_text(Seconds(*result.measured_step_time_s)),
-                                         signed_percent_text(*result.step_time_error))});
+                                         time_text(Seconds(*result.predicted->step_time_s)),
+                                         time_text(Seconds(*result.measured.step_time_s)),
+                                         signed_percent_text(*result.errors.step_time))});
   }
   Scatter scatter;
   scatter.label = fmt::format("Predicted against measured step time of {} cases", errors.size());
@@ -141,14 +141,12 @@ Section case_section(const CheckReport& report) {
                    {"error", true},
                    {"remark", false, true, true}});
   for (const CaseResult& result : report.cases) {
-    const auto& predicted = result.predicted;
+    const CaseFigures predicted = result.predicted.value_or(CaseFigures());
     table.add_row(
-        {result.id, result.suite,
-         time_cell(predicted ? std::optional(predicted->step_time_s) : std::nullopt),
-         time_cell(result.measured_step_time_s), percent_cell(result.step_time_error, true),
-         memory_cell(predicted ? std::optional(predicted->peak_memory_bytes) : std::nullopt),
-         memory_cell(result.measured.peak_memory_bytes),
-         percent_cell(result.peak_memory_error, true), remark_of(result)},
+        {result.id, result.suite, time_cell(predicted.step_time_s),
+         time_cell(result.compared_step_time_s()), percent_cell(result.errors.step_time, true),
+         memory_cell(predicted.peak_memory_bytes), memory_cell(result.measured.peak_memory_bytes),
+         percent_cell(result.errors.peak_memory, true), remark_of(result)},
         result.failed.empty() ? "" : "failed");
   }
   return {"case-section", "Cases", table.html({true, true, true})};

@@ -2,7 +2,7 @@
 // The task "devices" of stepcast-gpu: what GPUs a launch on this machine can use.
 #pragma once
 
-#include "calibrate/measure/job.h"
+#include "calibrate/measure/job_failure.h"
 
 namespace stepcast {
 

@@ -24,7 +24,7 @@ namespace {
 class Processes {
  public:
   explicit Processes(const Result<Job>& job) {
-    if (!job || job->gpus == 1) return;
+    if (!job || job->gpus.value_or(1) == 1) return;
     mpi_.emplace();
     world_ = mpi_->world();
   }
@@ -49,11 +49,11 @@ int run(const std::string& file) {
     if (job->task == "devices") {
       list_gpus(*job);
     } else if (job->task == "calibrate") {
-      GpuRanks ranks(job->gpus, processes.world(), processes.local_rank());
+      GpuRanks ranks(job->gpus.value_or(1), processes.world(), processes.local_rank());
       calibrate_gpu_job(*job, ranks, report);
     } else if (job->task == "run") {
       const DeviceUse use;  // before the ranks meet: communicators count
-      const GpuRanks ranks(job->gpus, processes.world(), processes.local_rank());
+      const GpuRanks ranks(job->gpus.value_or(1), processes.world(), processes.local_rank());
       run_gpu_job(*job, ranks.rank(), ranks.world(), use, report);
     } else {
       throw JobFailure(RankFailure::kInput, "task: '" + job->task + "' is not known");

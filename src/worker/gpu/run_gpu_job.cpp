@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "core/json_tree.h"
 #include "execute/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/device_memory.h"
@@ -29,10 +28,10 @@ void all_reduce(DeviceCommunicator* world, std::span<float> values, Reduction re
 void run_gpu_job(const Job& job, int rank, DeviceCommunicator* world, const DeviceUse& use,
                  RankReporter& report) {
   if (const auto why = cuda::why_no_gpu()) throw cuda::CudaError(*why);
-  const auto add_facts = [&](Device& device, Json& result) {
+  const auto add_facts = [&](Device& device, RankFile& result) {
     const std::int64_t peak = static_cast<CudaDevice&>(device).peak_used_bytes();
-    result["device_used_bytes"] = use.bytes();
-    result["pool_used_bytes"] = peak;
+    result.device_used = use.bytes();
+    result.pool_used = peak;
     const auto& kernels = static_cast<cuda::CudaKernels&>(device.kernels());
     for (const std::string& worry : kernels.attention_kernels().worries()) report.warning(worry);
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "calibrate/measure/job.h"
+#include "calibrate/measure/job_failure.h"
 #include "comm/device_communicator.h"
 #include "launch/rank_report.h"
 #include "worker/gpu/device_use.h"

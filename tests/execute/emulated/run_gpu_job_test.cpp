@@ -35,7 +35,7 @@ class RunGpuJob : public ::testing::Test {
     Job out;
     out.task = "run";
     out.backend = Backend::kCuda;
-    out.scenarios = {testing::text_of(c)};
+    out.scenario = SortedJson::parse(testing::text_of(c));
     out.data = testing::source_folders();
     out.results = folder_.string();
     out.warmup = 1;

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "calibrate/measure/job.h"
+#include "calibrate/measure/job_failure.h"
 #include "comm/thread_world.h"
 #include "kernels/emulated/runtime.h"
 

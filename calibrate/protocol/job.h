@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells a rank program what to do: one JSON file that all ranks read, and a folder that each writes
-// its results to.
+// its results to (docs/formats/validation.md, "Job").
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "calibrate/protocol/journal.h"
 #include "core/json.h"
+#include "core/json_field.h"
 #include "core/json_tree.h"
 #include "core/result.h"
-#include "launch/rank_report.h"
 #include "layout/scenario.h"
 #include "program/executable.h"
 
 namespace stepcast {
 
 struct Job {
+  std::int64_t format = 1;
   std::string task;                    // "run" or "calibrate"; of stepcast-gpu also "devices"
-  std::vector<std::string> scenarios;  // JSON texts; "run" has one
+  std::optional<SortedJson> scenario;  // of a run
+  std::vector<SortedJson> scenarios;   // of a calibration
   DataFolders data;
-  std::string schedule;  // CSV of the order that was forecast; "": the schedule's own
-  std::string results;   // folder
+  std::string results;  // folder
+  // stepcast-gpu has as many processes with one GPU each, that communicate; nothing: of the host.
+  std::optional<std::int64_t> gpus;
   std::uint64_t seed = 1;
-
-  std::int64_t gpus = 1;  // of stepcast-gpu: processes with one each, that communicate
 
   // run
   Backend backend = Backend::kCpu;
+  std::string schedule;  // CSV of the order that was forecast; "": the schedule's own
   // This rank of the layout alone, in one process: transfers are left out, nothing is compared, and
   // its results are the file of this rank. Nothing: every rank of the layout runs.
   std::optional<std::int64_t> rank;
   std::int64_t warmup = 2, steps = 10;
   std::int64_t numerics_steps = 3;  // compared with one rank; 0: not checked
+  bool check_numerics = true;
 
   // calibrate
   double budget_s = 60;  // of each scenario's operations; a 60th for a size of a transfer
@@ -47,26 +48,17 @@ struct Job {
 
   // GPUs take the kernels that this names (cuda::attention_settings()).
   std::string attention = "fastest";
+
+  bool is_run() const { return task == "run"; }
+  bool is_calibration() const { return task == "calibrate"; }
+  bool on_gpus() const { return gpus.has_value(); }
+  bool checks_numerics() const { return check_numerics && numerics_steps > 0 && !rank; }
+
+  static auto fields();
 };
 
 Result<Job> read_job(JsonDocument& document);
 Result<Job> load_job(const std::string& file);
-
-// A failure that the launcher must hear about.
-class JobFailure : public std::runtime_error {
- public:
-  JobFailure(RankFailure kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
-  // The machine is to blame when nothing but files is wrong, else the input.
-  explicit JobFailure(const Errors& errors);
-  RankFailure kind() const { return kind_; }
-
- private:
-  RankFailure kind_;
-};
-
-Scenario read_job_scenario(const Job& job, const std::string& text);  // throws JobFailure
-// Both throw JobFailure when writing fails. rank-N.json:
-void write_result(const Job& job, int rank, const Json& result);
-void append(Journal& journal, const JournalPoint& point);
+std::string job_text(const Job& job);
 
 }  // namespace stepcast
