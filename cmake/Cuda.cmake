@@ -78,7 +78,7 @@ if(TARGET stepcast_nccl)
 endif()
 
 # The program that runs on a GPU. Only it needs cuBLASLt's library to start.
-stepcast_program(worker/gpu stepcast-gpu DEPENDS measure)
+stepcast_program(worker/gpu stepcast-gpu DEPENDS measure shipped)
 target_sources(stepcast-gpu PRIVATE src/worker/operation_times.cpp src/worker/run_job.cpp)
 target_link_libraries(stepcast-gpu PRIVATE stepcast_measure_cuda stepcast_validate)
 install(TARGETS stepcast-gpu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

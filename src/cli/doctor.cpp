@@ -13,6 +13,7 @@
 #include "cli/gpu_software.h"
 #include "cli/launch_run.h"
 #include "cli/output.h"
+#include "core/carried_files.h"
 #include "core/data_name.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
@@ -94,7 +95,7 @@ void add_gpus(std::vector<Fact>& facts) {
 
 void add_data(const DataRoot& data, std::vector<Fact>& facts) {
   const fs::path topologies = data.folders.topologies;
-  facts.push_back({"data", data.root});
+  facts.push_back({"data", is_carried(data.root) ? "inside the program" : data.root});
   facts.push_back({"models", files_in(data.folders.models)});
   facts.push_back({"clusters", files_in((topologies / "clusters").string())});
   facts.push_back({"accelerators", files_in((topologies / "accelerators").string())});

@@ -12,6 +12,7 @@
 
 #include "calibrate/protocol/progress.h"
 #include "core/atomic_file.h"
+#include "core/carried_files.h"
 #include "core/json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
@@ -152,7 +153,9 @@ Result<LaunchOutcome> launch(RankLaunch ranks, const std::string& text, const st
 }  // namespace
 
 Job job_of(const char* task, const DataFolders& folders, const std::string& results) {
-  const auto absolute = [](const std::string& path) { return fs::absolute(path).string(); };
+  const auto absolute = [](const std::string& path) {
+    return is_carried(path) ? path : fs::absolute(path).string();
+  };
   Job out;
   out.task = task;
   out.data = {absolute(folders.models), absolute(folders.topologies), absolute(folders.profiles)};

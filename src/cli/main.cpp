@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "core/out_of_memory.h"
 #include "core/text/escape.h"
+#include "shipped/carry_data.h"
 
 namespace stepcast::cli {
 namespace {
@@ -144,6 +145,7 @@ int run(int argc, char** argv) {
 
 // A refusal of the machine is no error of the program (docs/design/001-errors-as-values.md).
 int main(int argc, char** argv) {
+  stepcast::carry_shipped_data();
   stepcast::end_without_memory(stepcast::cli::tell_out_of_memory, stepcast::cli::kUsageError);
   try {
     return stepcast::cli::run(argc, argv);

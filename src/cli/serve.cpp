@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "core/atomic_file.h"
+#include "core/carried_files.h"
 #include "core/input_lines.h"
 #include "core/read_roots.h"
 #include "serve/mcp_server.h"
@@ -48,7 +49,7 @@ int run_serve(const ServeFlags& flags) {
   std::vector<std::string> folders = flags.roots;
   for (const std::string& folder : {found->folders.models, found->folders.topologies,
                                     found->folders.profiles, found->suites, found->prices.folder}) {
-    folders.push_back(folder);
+    if (!is_carried(folder)) folders.push_back(folder);
   }
   if (const auto bound = bind_reads_below(folders); !bound) return report_errors(bound.error());
   return serve(McpServer({std::move(*data), Seconds(flags.time_limit_s), threads_of(flags.threads)},

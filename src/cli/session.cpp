@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "core/atomic_file.h"
+#include "core/carried_files.h"
 #include "core/limits.h"
 #include "core/text/escape.h"
 
@@ -58,10 +59,13 @@ int threads_of(int asked) {
 }
 
 Result<DataRoot> find_data(const std::string& data) {
-  if (!data.empty()) {
-    if (holds_data(data)) return data_in(data);
-    return failure({ErrorCode::kNotFound, fmt::format("'{}' holds no models and topologies", data),
-                    "", "--data", "a folder with models/, topologies/, profiles/ and suites/"});
+  const char* set = std::getenv("STEPCAST_DATA");
+  const std::string named = data.empty() && set != nullptr ? set : data;
+  if (!named.empty()) {
+    if (holds_data(named)) return data_in(named);
+    return failure({ErrorCode::kNotFound, fmt::format("'{}' holds no models and topologies", named),
+                    "", data.empty() ? "STEPCAST_DATA" : "--data",
+                    "a folder with models/, topologies/, profiles/ and suites/"});
   }
   std::error_code none;
   const fs::path program = fs::read_symlink("/proc/self/exe", none);
@@ -73,9 +77,7 @@ Result<DataRoot> find_data(const std::string& data) {
   for (fs::path above = folder; above != above.root_path(); above = above.parent_path()) {
     if (holds_data(above.string())) return data_in(above.string());
   }
-  return failure({ErrorCode::kNotFound,
-                  fmt::format("no data folder beside {} or above it", program.string()), "",
-                  "--data", "name the folder that holds models/ and topologies/"});
+  return data_in(std::string(kCarriedRoot));
 }
 
 std::string temporary_folder() {

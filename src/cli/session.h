@@ -47,8 +47,8 @@ void add_data_flag(CommandLine app, std::string& data);
 void add_threads_flag(CommandLine app, int& threads);
 int threads_of(int asked);  // 0: as many as the machine has
 
-// `data` when given, else share/stepcast beside the program's folder, else the source tree above
-// it.
+// `data` when given, else what STEPCAST_DATA names, else share/stepcast beside the program's
+// folder, else the source tree above it, else the data inside the program.
 Result<DataRoot> find_data(const std::string& data);
 
 // Returns the folder that TMPDIR names, else /tmp.

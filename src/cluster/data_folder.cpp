@@ -3,14 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
+#include "core/carried_files.h"
 
 namespace stepcast {
 
 bool DataFolder::has(const std::string& name) const {
-  std::error_code none;
   return !name.empty() && !is_path(name) &&
-         std::filesystem::is_regular_file(fmt::format("{}/{}.json", folder_, name), none);
+         is_data_file(fmt::format("{}/{}.json", folder_, name));
 }
 
 Result<std::unique_ptr<JsonDocument>> DataFolder::open(const std::string& name) const {

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/carried_files.h"
+
 namespace stepcast {
 
 bool is_path(const std::string& name) {
@@ -43,6 +45,13 @@ std::string nearest_of(std::string_view word, const std::vector<std::string>& fi
 Result<std::vector<std::string>> data_names(const std::string& folder) {
   namespace fs = std::filesystem;
   std::vector<std::string> out;
+  if (is_carried(folder)) {
+    for (const std::string_view path : carried_below(folder)) {
+      const fs::path file = path;
+      if (file.parent_path() == folder) out.push_back(file.stem().string());
+    }
+    return out;
+  }
   std::error_code failed;
   for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
        entry.increment(failed)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/text_file.h"
+#include "core/carried_files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -67,6 +68,11 @@ class OpenFile {
 }  // namespace
 
 Result<std::string> read_text_file(const std::string& file, const ReadLimits& limits) {
+  if (is_carried(file)) {
+    if (const auto text = carried_text(file)) return std::string(*text);
+    return failure({ErrorCode::kNotFound, "is not among the files inside the program", file, "",
+                    "name a file, or what stepcast show lists"});
+  }
   const OpenFile opened(file);
   const bool is_open = opened.descriptor() >= 0;
   const Error failed = is_open ? Error{} : unreadable(file);  // while errno is that of open

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "cluster/data_folder.h"
+#include "core/carried_files.h"
 #include "core/data_name.h"
 #include "core/remembered_files.h"
 #include "cost/profile_curves.h"
@@ -143,8 +143,7 @@ Result<Profile> read_with_hosts(const std::string& file, const std::string& host
   const auto measured = [&](Framework framework) { return profile.own_host[framework]; };
   if (std::ranges::all_of(all_frameworks(), measured)) return profile;
 
-  std::error_code none;
-  if (!std::filesystem::is_regular_file(hosts, none)) return profile;
+  if (!is_data_file(hosts)) return profile;
   auto host_document = JsonDocument::load(hosts);
   if (!host_document) return failure(host_document.error());
   read_hosts(**host_document, profile);

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "core/carried_files.h"
 #include "core/data_name.h"
 #include "core/gathered_errors.h"
 #include "model/shipped_name.h"
@@ -47,7 +48,7 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& fol
   std::error_code ignored;
   if (!is_path(name_or_path)) {
     const fs::path shipped = fs::path(folder) / (name_or_path + ".json");
-    if (fs::exists(shipped, ignored)) return load_model(shipped, assume_family);
+    if (is_data_file(shipped.string())) return load_model(shipped, assume_family);
   }
   const fs::path file = config_file(name_or_path);
   // A file that exists but cannot be read is refused by its reader, which knows why.

@@ -3,10 +3,17 @@
 
 #include <fmt/format.h>
 
+#include "core/carried_files.h"
 #include "report/catalog.h"
+#include "shipped/carry_data.h"
 #include "stepcast/detail/data_root.h"
 
 namespace stepcast::api {
+
+Data Data::shipped() {
+  carry_shipped_data();
+  return Data(std::make_shared<const DataRoot>(data_in(std::string(kCarriedRoot))));
+}
 
 Result<Data> Data::open(const std::string& folder) {
   if (!holds_data(folder)) {

@@ -2,9 +2,8 @@
 // The data that forecasts read: models, clusters, profiles of devices, prices and suites.
 //
 // Example:
-//   const auto data = stepcast::api::Data::open(folder);  // share/stepcast of an installation
-//   if (!data) return data.error();
-//   const auto models = data->list("models", "llama");
+//   const auto data = stepcast::api::Data::shipped();  // or open("folder"), for data of your own
+//   const auto models = data.list("models", "llama");
 //   if (!models) return models.error();
 //   std::puts(models->c_str());  // JSON: names, exact parameter counts
 #pragma once
@@ -22,6 +21,9 @@ namespace stepcast::api {
 
 class Data {
  public:
+  // The data that the library was built with.
+  static Data shipped();
+
   // A folder with models/, topologies/, profiles/, prices/ and suites/. Errors: it has none.
   static Result<Data> open(const std::string& folder);
 

@@ -12,6 +12,7 @@
 #include "comm/host_group.h"
 #include "comm/mpi_communicator.h"
 #include "execute/host_device.h"
+#include "shipped/carry_data.h"
 #include "worker/last_words.h"
 #include "worker/run_place.h"
 
@@ -75,5 +76,6 @@ int main(int argc, char** argv) {
     std::fputs("usage: stepcast-rank JOB   (started by stepcast validate and calibrate)\n", stderr);
     return 2;
   }
+  stepcast::carry_shipped_data();
   return stepcast::run(argv[1]);
 }

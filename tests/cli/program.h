@@ -66,16 +66,23 @@ struct Outcome {
   }
 };
 
-// `words` are quoted for the shell; `redirection` replaces standard output's file.
-inline Outcome run(const std::vector<std::string>& words, const std::string& redirection = "") {
+// `words` are quoted for the shell; `redirection` replaces standard output's file, unless it is of
+// standard input.
+inline Outcome run_program(const std::string& program, const std::vector<std::string>& words,
+                           const std::string& redirection = "") {
   const Folder folder;
-  std::string command = "'" STEPCAST_BINARY "'";
+  std::string command = "'" + program + "'";
   for (const std::string& word : words) command += " '" + word + "'";
   command += " 2>'" + folder / "error" + "' ";
-  command += redirection.empty() ? ">'" + folder / "out" + "'" : redirection;
+  const bool to_file = redirection.empty() || redirection.starts_with("<");
+  command += redirection + (to_file ? " >'" + folder / "out" + "'" : "");
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder / "out"),
           read_file(folder / "error")};
+}
+
+inline Outcome run(const std::vector<std::string>& words, const std::string& redirection = "") {
+  return run_program(STEPCAST_BINARY, words, redirection);
 }
 
 // The words of a command for a layout on 16 GPUs that fits and is forecast quickly, and more words

@@ -3,11 +3,14 @@
 
 #include <filesystem>
 
+#include "core/carried_files.h"
+
 namespace stepcast {
 
 namespace fs = std::filesystem;
 
 bool holds_data(const std::string& folder) {
+  if (is_carried(folder)) return !carried_below(folder).empty();
   std::error_code none;
   const fs::path path = folder;
   return fs::is_directory(path / "models", none) && fs::is_directory(path / "topologies", none);

@@ -17,6 +17,7 @@ struct DataRoot {
 };
 
 bool holds_data(const std::string& folder);
-DataRoot data_in(const std::string& folder);  // of the source tree, or of an installation
+// Data of the source tree, of an installation, or inside the program (kCarriedRoot).
+DataRoot data_in(const std::string& folder);
 
 }  // namespace stepcast

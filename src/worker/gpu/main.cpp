@@ -13,6 +13,7 @@
 #include "calibrate/measure/gpu/gpu_ranks.h"
 #include "comm/mpi_communicator.h"
 #include "kernels/cuda/cuda_error.h"
+#include "shipped/carry_data.h"
 #include "worker/gpu/list_gpus.h"
 #include "worker/gpu/run_gpu_job.h"
 #include "worker/last_words.h"
@@ -88,5 +89,6 @@ int main(int argc, char** argv) {
         stderr);
     return 2;
   }
+  stepcast::carry_shipped_data();
   return stepcast::run(argv[1]);
 }

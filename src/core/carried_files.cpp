@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/carried_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+namespace stepcast {
+namespace {
+
+std::span<const CarriedFile>& carried() {
+  static std::span<const CarriedFile> files;
+  return files;
+}
+
+}  // namespace
+
+void carry_files(std::span<const CarriedFile> files) { carried() = files; }
+
+bool is_carried(std::string_view path) { return path.starts_with(kCarriedRoot); }
+
+std::optional<std::string_view> carried_text(std::string_view path) {
+  const auto files = carried();
+  const auto found = std::ranges::lower_bound(files, path, {}, &CarriedFile::path);
+  if (found == files.end() || found->path != path) return std::nullopt;
+  return found->text;
+}
+
+std::vector<std::string_view> carried_below(std::string_view folder) {
+  const std::string start = std::string(folder) + "/";
+  std::vector<std::string_view> out;
+  for (const CarriedFile& file : carried()) {
+    if (file.path.starts_with(start)) out.push_back(file.path);
+  }
+  return out;
+}
+
+bool is_data_file(const std::string& path) {
+  if (is_carried(path)) return carried_text(path).has_value();
+  std::error_code none;
+  return std::filesystem::is_regular_file(path, none);
+}
+
+}  // namespace stepcast

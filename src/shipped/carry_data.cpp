@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shipped/carry_data.h"
+
+#include "core/carried_files.h"
+
+namespace stepcast {
+
+std::span<const CarriedFile> shipped_files();  // made from the tree by cmake/ShippedData.cmake
+
+void carry_shipped_data() { carry_files(shipped_files()); }
+
+}  // namespace stepcast
