@@ -33,6 +33,7 @@ test_packages=(
 tool_packages=(
   chromium               # reports in a browser
   shellcheck             # scripts that stepcast writes
+  zsh fish man-db        # completions and the manual page
 )
 
 # The comment at the head of this file.

@@ -38,6 +38,53 @@ std::string wrong_word(const std::string& word) {
   }
 }
 
+// A list of words keeps its words in its name, for those who describe the flag.
+constexpr std::string_view kChoices = "one of:";
+
+CLI::Validator member_of(const std::vector<std::string>& words) {
+  CLI::Validator out = CLI::IsMember(words);
+  return out.name(fmt::format("{}{}", kChoices, fmt::join(words, ",")));
+}
+
+std::vector<std::string> choices_of(CLI::Option& option) {
+  std::vector<std::string> out;
+  // The library counts its checks by throwing behind the last one.
+  try {
+    for (int i = 0;; ++i) {
+      const std::string name = option.get_validator(i)->get_name();
+      if (name.starts_with(kChoices)) out = CLI::detail::split(name.substr(kChoices.size()), ',');
+    }
+  } catch (const CLI::OptionNotFound&) {
+    return out;
+  }
+}
+
+DescribedFlag described_flag(CLI::Option& option) {
+  DescribedFlag out;
+  for (const std::string& name : option.get_snames()) out.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
+  if (out.names.empty()) out.names.push_back(option.get_name());
+  if (option.get_items_expected_max() > 0) {
+    // "TEXT:{full,causal}" is what the help says of type and checks.
+    const std::string type = option.get_type_name();
+    out.value = type.substr(0, type.find(':'));
+  }
+  out.help = option.get_description();
+  out.choices = choices_of(option);
+  return out;
+}
+
+DescribedCommand described_command(CLI::App& app) {
+  DescribedCommand out{app.get_name(), app.get_description(), app.get_footer(), {}, {}, {}};
+  for (CLI::Option* option : app.get_options([](CLI::Option*) { return true; })) {
+    (option->nonpositional() ? out.flags : out.words).push_back(described_flag(*option));
+  }
+  for (CLI::App* below : app.get_subcommands([](CLI::App*) { return true; })) {
+    out.commands.push_back(described_command(*below));
+  }
+  return out;
+}
+
 }  // namespace
 
 Flag Flag::type_name(const std::string& name) const { return Flag(option_->type_name(name)); }
@@ -49,10 +96,10 @@ Flag Flag::one_word() const { return Flag(option_->allow_extra_args(false)); }
 Flag Flag::splits_at(char letter) const { return Flag(option_->delimiter(letter)); }
 
 Flag Flag::one_of(const std::vector<std::string>& words) const {
-  return Flag(option_->check(CLI::IsMember(words)));
+  return Flag(option_->check(member_of(words)));
 }
 Flag Flag::one_of_unlisted(const std::vector<std::string>& words) const {
-  return Flag(option_->check(CLI::IsMember(words).description("")));
+  return Flag(option_->check(member_of(words).description("")));
 }
 Flag Flag::within(int least, int most) const {
   return Flag(option_->check(CLI::Range(least, most)));
@@ -104,5 +151,7 @@ Flag CommandLine::add_switch(const std::string& names, bool& value, const std::s
 }
 
 Flag CommandLine::flag(const std::string& name) const { return Flag(app_->get_option(name)); }
+
+DescribedCommand CommandLine::described() const { return described_command(*app_); }
 
 }  // namespace stepcast::cli

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/described_command.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -58,6 +60,7 @@ class CommandLine {
   Flag add(const std::string& names, T& value, const std::string& help) const;
   Flag add_switch(const std::string& names, bool& value, const std::string& help) const;
   Flag flag(const std::string& name) const;  // which was added before
+  DescribedCommand described() const;        // with the commands below it
   CLI::App& app() const { return *app_; }
 
  private:

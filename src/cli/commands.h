@@ -20,5 +20,6 @@ Command add_export(CommandLine program);
 Command add_import(CommandLine program);
 Command add_doctor(CommandLine program);
 Command add_serve(CommandLine program);
+std::vector<Command> add_completion(CommandLine program);
 
 }  // namespace stepcast::cli

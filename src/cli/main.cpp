@@ -128,6 +128,7 @@ int run(int argc, char** argv) {
   }
   commands.push_back(add_serve(line));
   commands.push_back(add_doctor(line));
+  for (const Command& more : add_completion(line)) commands.push_back(more);
   try {
     program.parse(words_of(argc, argv));
   } catch (const CLI::CallForHelp&) {
