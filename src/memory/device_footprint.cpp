@@ -35,17 +35,40 @@ bool exchanges_by_nccl(const Scenario& scenario) {
 // HybridEP's registered buffers: what arrives for the experts, and what they send back, each with
 // room for all tokens of all ranks of the group in 16 bits, and the routing weights in fp32 beside
 // (deepseek-ai/DeepEP, branch hybrid-ep: allocate_dispatch_buffers, allocate_combine_buffers).
-ByteCount exchange_buffers(const Scenario& scenario) {
+ByteCount hybrid_ep_buffers(const Scenario& scenario, std::int64_t ranks) {
   const Layout& layout = scenario.layout;
   const auto& moe = scenario.model.moe;
-  if (!moe || moe->dispatcher != MoeDispatcher::kHybridEp) return 0;
-  const std::int64_t ranks = layout.ep * layout.etp;
-  if (ranks == 1) return 0;
   const std::int64_t sharing = layout.cp * (layout.sequence_parallel ? layout.tp : 1);
   const std::int64_t tokens =
       layout.micro_batch * scenario.training.sequence_length / sharing * ranks;
   const std::int64_t experts = moe->experts / layout.ep;
   return 2 * tokens * (2 * scenario.model.hidden + 4 * experts * ranks);
+}
+
+// DeepEP's buffers (deepseek-ai/DeepEP, csrc/config.hpp: get_nvl_buffer_size_hint and
+// get_rdma_buffer_size_hint, with the settings of get_dispatch_config in deep_ep/buffer.py): each
+// of 10 channels, of two SMs, has room for so many tokens of every GPU of a node, and for 128 of
+// every node, to send and to receive. A token comes with its source, and with room for 128 choices,
+// their weights and as many scales.
+ByteCount deep_ep_buffers(const Scenario& scenario, std::int64_t ranks) {
+  constexpr std::int64_t kChannels = 10, kPeers = 8, kFromNode = 128;
+  constexpr std::int64_t kBeside = 8 + 128 * (8 + 4 + 4);
+  const std::int64_t from_gpu = ranks <= 8     ? 256
+                                : ranks <= 64  ? 288
+                                : ranks <= 96  ? 480
+                                : ranks <= 128 ? 560
+                                               : 720;
+  const ByteCount token = 2 * scenario.model.hidden + kBeside;
+  const std::int64_t nodes = ranks > kPeers ? (ranks + kPeers - 1) / kPeers : 0;
+  return kChannels * token * (std::min(ranks, kPeers) * from_gpu + 2 * nodes * kFromNode);
+}
+
+ByteCount exchange_buffers(const Scenario& scenario) {
+  const std::int64_t ranks = scenario.layout.ep * scenario.layout.etp;
+  if (!scenario.model.moe || ranks == 1 || exchanges_by_nccl(scenario)) return 0;
+  return scenario.model.moe->dispatcher == MoeDispatcher::kHybridEp
+             ? hybrid_ep_buffers(scenario, ranks)
+             : deep_ep_buffers(scenario, ranks);
 }
 
 // Groups for which this rank has communicators.

@@ -23,7 +23,7 @@ ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated, ByteCoun
 ByteCount pooled_bytes(ByteCount allocated);
 
 // CUDA context and libraries, NCCL's channel buffers of every communicator of the layout, and the
-// buffers of HybridEP; none of them on a processor. A rank `alone` has no communicators.
+// buffers of DeepEP or HybridEP; none of them on a processor. A rank `alone` has no communicators.
 ByteCount framework_bytes(const Scenario& scenario, bool alone = false);
 
 }  // namespace stepcast

@@ -67,6 +67,7 @@ Shape::Shape(const Scenario& scenario) {
   lora_rank = scenario.training.lora_rank;
   element = size_of(type);
   softmax_in_steps = !fuses_softmax(scenario.rules, *this);
+  in_steps = !scenario.training.compile;
 }
 
 GradientMode gradient_mode(const Scenario& scenario) {
@@ -338,8 +339,21 @@ BufferId BlockBuilder::norm(const char* name, const Parameters& parameters, Buff
       Normalization{shape_.norm, false, parameters.size() > 1, false, false, shape_.type,
                     gradient_type(), own},
       {x}, {y});
+  if (shape_.in_steps && shape_.norm == Norm::kRmsNorm &&
+      shape_.element < size_of(DataType::kFp32)) {
+    const NormInSteps kept{x, buffer("norm_wide", rows * width, DataType::kFp32),
+                           activation("norm_narrow", rows * width)};
+    also_writes({kept.wide, kept.narrow});
+    norms_in_steps_.push_back(kept);
+  }
   uses(parameters);
   return y;
+}
+
+const BlockBuilder::NormInSteps* BlockBuilder::in_steps(BufferId x) const {
+  const auto latest =
+      std::ranges::find(norms_in_steps_.rbegin(), norms_in_steps_.rend(), x, &NormInSteps::input);
+  return latest == norms_in_steps_.rend() ? nullptr : &*latest;
 }
 
 BlockBuilder::JoinedNorm BlockBuilder::add_norm(const char* name, const char* sum,
@@ -370,10 +384,13 @@ BufferId BlockBuilder::norm_backward(const char* name, const Parameters& paramet
   const KernelSize own =
       joined ? joined_steps(shape_.norm, true, element).of(size(elements, width, 4 * element))
              : norm_steps(shape_.norm, true, element).of(size(elements, width, bytes));
+  const NormInSteps* steps = in_steps(x);
   add(name,
       Normalization{shape_.norm, true, parameters.size() > 1, joined, false, shape_.type,
                     gradient_type(), own},
-      {x, gradient, joined ? residual : BufferId{}}, {dx});
+      {steps != nullptr ? steps->wide : x, steps != nullptr ? steps->narrow : BufferId{}, gradient,
+       joined ? residual : BufferId{}},
+      {dx});
   uses(parameters);
   if (!residual.valid() || joined) return dx;
   const BufferId sum = activation("residual_gradient", elements);

@@ -35,6 +35,7 @@ struct Shape {
   bool overlap_tp;
   bool dropout;
   bool softmax_in_steps;  // no fused kernel takes these rows (longest_fused_softmax)
+  bool in_steps;          // nothing is compiled: chains hand each other whole tensors
   DataType type;          // of activations
   DataType product;       // in which products compute without fp8: `type`, or TF32 of fp32
   Fp8 fp8;                // how products of layers run in it
@@ -199,6 +200,14 @@ class BlockBuilder {
     Pass pass = Pass::kForward;
     Phase phase = Phase::kForward;
   };
+  // RMSNorm step by step keeps its input in fp32 and what it scaled, narrowed again, for backward,
+  // which then does not read the input (LlamaRMSNorm under autograd).
+  struct NormInSteps {
+    BufferId input, wide, narrow;
+  };
+  const NormInSteps* in_steps(BufferId x) const;  // null: its norm is one kernel
+  std::vector<NormInSteps> norms_in_steps_;
+
   std::vector<Operation>& operations() { return block_.pass(target_.pass).operations; }
   Target target_;
   GraphPart part_ = GraphPart::kNone;

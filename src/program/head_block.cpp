@@ -71,8 +71,19 @@ bool one_kernel(const Scenario& scenario) {
 // their log-softmax. By then the activations are gone, so their memory is never the largest.
 constexpr std::int64_t kMetrics = 2;
 
+// PyTorch's loss of a vocabulary that tensor ranks share runs step by step in fp32
+// (torch/distributed/tensor/parallel/loss.py): the largest, the distance from it, exponentials,
+// their sum and the distance from its logarithm; backward a zeroed gradient, exponentials, their
+// sum with it and a product. Each step writes a tensor.
+bool loss_is_shared(const Scenario& scenario) {
+  const FrameworkRules& rules = scenario.rules;
+  return scenario.layout.tp > 1 && !rules.fuses_loss && !rules.loss_in_single_steps &&
+         !one_kernel(scenario);
+}
+
 LossTraffic loss_traffic(const Scenario& scenario) {
   const auto element = static_cast<double>(Shape(scenario).element);
+  if (loss_is_shared(scenario)) return {4 + 8 + 8 + 4 + 8, 4 + 8 + 12 + 8, 6, 4};
   // Megatron's own fusions (core/fusions/fused_cross_entropy.py): behind the cast and its maximum
   // the exponentials with their sums, and the division; backward the gradient, narrowed.
   if (scenario.rules.fuses_loss && !scenario.rules.takes_loss_metrics) {
@@ -93,13 +104,15 @@ KernelSize loss_size(const Scenario& scenario, const BlockBuilder& builder, bool
   const KernelSize size =
       builder.size(shape.tokens * shape.vocab, shape.vocab, backward ? loss.backward : loss.forward,
                    backward ? loss.backward_launches : loss.forward_launches);
-  const bool is_counted = scenario.rules.loss_in_single_steps || scenario.rules.fuses_loss;
+  const bool is_counted = scenario.rules.loss_in_single_steps || scenario.rules.fuses_loss ||
+                          loss_is_shared(scenario);
   return is_counted ? size : loss_steps().of(size);  // PyTorch's, where nothing is compiled
 }
 
 // PyTorch's log-softmax writes beside what it reads: forward its result, which backward keeps;
-// backward the gradient of the loss that it is handed, and its own. flash-attn's loss writes the
-// gradient beside the logits.
+// backward the gradient of the loss that it is handed, and its own. Where tensor ranks share the
+// vocabulary each direction has one tensor more. flash-attn's loss writes the gradient beside the
+// logits.
 void take_scratch(const Scenario& scenario, BlockBuilder& builder, bool backward) {
   const Shape& shape = builder.shape();
   const std::int64_t elements = shape.tokens * shape.vocab;
@@ -107,7 +120,7 @@ void take_scratch(const Scenario& scenario, BlockBuilder& builder, bool backward
     if (backward && scenario.rules.takes_loss_metrics)
       builder.also_writes({builder.activation("loss_scratch", elements)});
   } else if (!scenario.rules.loss_in_single_steps && !one_kernel(scenario)) {
-    const std::int64_t copies = backward ? 2 : 1;
+    const std::int64_t copies = (backward ? 2 : 1) + (loss_is_shared(scenario) ? 1 : 0);
     builder.also_writes({builder.buffer("loss_scratch", copies * elements, DataType::kFp32)});
   }
 }

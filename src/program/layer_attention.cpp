@@ -31,8 +31,9 @@ Rotary LayerLowering::rotation(bool backward) const {
 }
 
 void LayerLowering::rotate(AttentionBuffers& buffers) {
-  const BufferId packed = buffers.packed.y, keys = buffers.packed.apart;
-  buffers.qkv = {packed, keys.valid() ? keys : packed, packed};
+  const BufferId packed = buffers.packed.y, apart = buffers.packed.apart;
+  const BufferId keys = splits_ ? apart : BufferId{};
+  buffers.qkv = {packed, keys.valid() ? keys : packed, !splits_ && apart.valid() ? apart : packed};
   const bool normed = model_.query_key_norm || model_.wide_query_key_norm;
   if (!rotary() && !normed) return;
   // The value stays a view of the packed projection, which therefore lives as long as it does.
@@ -57,7 +58,7 @@ BufferId LayerLowering::rotate_backward(const AttentionBuffers& saved, BufferId 
   if (rotary()) builder_.add("rotary", rotation(true), {gradient}, {gradient});
   if (model_.query_key_norm || model_.wide_query_key_norm) {
     builder_.add("query_key_norm", query_key_norm(true),
-                 {saved.packed.y, saved.packed.apart, gradient}, {gradient});
+                 {saved.packed.y, splits_ ? saved.packed.apart : BufferId{}, gradient}, {gradient});
     builder_.uses(weights_.query_key_norm);
   }
   return gradient;
@@ -73,7 +74,8 @@ AttentionBuffers LayerLowering::attention(BufferId input) {
     out.core.context = latent_->forward(out.normed, keeps_);
   } else {
     out.entered = weights_.qkv.enter(builder_, "attention_input", out.normed, keeps_);
-    out.packed = weights_.qkv.forward(builder_, out.entered, weights_.qkv_bias, keys_apart());
+    out.packed = weights_.qkv.forward(builder_, out.entered, weights_.qkv_bias,
+                                      splits_ ? keys_apart() : values_apart());
     rotate(out);
     out.core = core(out);
   }

@@ -30,6 +30,7 @@ struct AttentionBuffers {
 };
 struct MlpBuffers {
   BufferId input, normed, activated, branch, mask, output;
+  BufferId gate;  // behind its activation, where that is a step of its own
   LinearInput entered, left;  // what the two products read
   LinearOutput up, down;
 };
@@ -103,6 +104,11 @@ class LayerLowering {
   // The outputs of the two packed products that are every second product of torchtitan: keys, and
   // what a gated activation multiplies by. In fp8 no product is kept.
   std::int64_t keys_apart() const { return splits_ ? key_width() : 0; }
+  // Values have a projection of their own, whose output outlives those of queries and keys, which
+  // are rotated.
+  std::int64_t values_apart() const {
+    return builder_.rules().sums_input_gradients && rotary() ? key_width() : 0;
+  }
   std::int64_t ups_apart() const { return splits_ ? up_width() - shape_.ffn : 0; }
   void recompute_operations();
   void project_again(AttentionBuffers& saved);

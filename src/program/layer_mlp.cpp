@@ -60,6 +60,10 @@ void LayerLowering::dense(MlpBuffers& out) {
 void LayerLowering::activate(MlpBuffers& out) {
   out.activated = builder_.activation("activated", shape_.tokens * shape_.ffn);
   builder_.add("activation", activation(false), {out.up.y, out.up.apart}, {out.activated});
+  if (shape_.in_steps && model_.mlp == Mlp::kSwiglu) {
+    out.gate = builder_.activation("gate", shape_.tokens * shape_.ffn);
+    builder_.also_writes({out.gate});
+  }
   builder_.uses({weights_.mlp_up_bias});
   out.left = weights_.mlp_down.take(builder_, out.activated, keeps_);
 }
@@ -106,8 +110,8 @@ BufferId LayerLowering::dense_backward(const MlpBuffers& saved, BufferId branch)
   const bool has_bias = weights_.mlp_up_bias.valid();
   const bool sums =
       has_bias && builder_.rules().fuses_neighbours && builder_.trains(weights_.mlp_up_bias);
-  builder_.add("activation", activation(true, sums), {saved.up.y, saved.up.apart, activated.x},
-               {up});
+  builder_.add("activation", activation(true, sums),
+               {saved.up.y, saved.up.apart, saved.gate, activated.x}, {up});
   builder_.uses({weights_.mlp_up_bias});
   const LinearInput flowing = weights_.mlp_up.take_gradient(builder_, up);
   if (has_bias && !sums && !cast_sums_bias()) {

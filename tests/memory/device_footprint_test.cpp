@@ -57,11 +57,28 @@ TEST(Framework, NormOfAllGradientsHasACommunicatorOfItsOwn) {
 TEST(Framework, HybridEpHoldsWhatAllRanksMaySend) {
   testing::ExpertCase c;
   c.ep = 8;
-  c.dispatcher = "deepep";
-  const ByteCount without = framework_bytes(testing::with_experts(c));
+  c.dispatcher = "alltoall";  // by a communicator of 544 MiB instead
+  const ByteCount without = framework_bytes(testing::with_experts(c)) - 544 * (ByteCount{1} << 20);
   c.dispatcher = "hybridep";
   const ByteCount with = framework_bytes(testing::with_experts(c));
   EXPECT_EQ(with - without, 2 * (8 * 1024) * (2 * 1024 + 4 * (2 * 8)));
+}
+
+// Ten channels, each with room for 256 tokens of every one of 8 GPUs. With two nodes it is 288, and
+// 128 of either node to send and to receive. A token of 1024 takes 2048 bytes, and 2056 beside.
+TEST(Framework, DeepEpHoldsAWindowOfTokensForEveryPeer) {
+  constexpr ByteCount kToken = 2048 + 8 + 128 * (8 + 4 + 4);
+  const auto buffers = [](int ranks, ByteCount communicator) {
+    testing::ExpertCase c;
+    c.ep = c.dp = ranks;
+    c.dispatcher = "alltoall";
+    const ByteCount without =
+        framework_bytes(testing::with_experts(c)) - communicator * (ByteCount{1} << 20);
+    c.dispatcher = "deepep";
+    return framework_bytes(testing::with_experts(c)) - without;
+  };
+  EXPECT_EQ(buffers(8, 544), 10 * kToken * 8 * 256);
+  EXPECT_EQ(buffers(16, 320), 10 * kToken * (8 * 288 + 2 * 2 * 128));
 }
 
 // Channels to other nodes take less memory than those inside one: 320 MiB and 544 MiB a
@@ -102,7 +119,9 @@ TEST(Framework, ExpertsHaveCommunicators) {
   EXPECT_GT(own_buffers, without);
   EXPECT_GT(with, own_buffers);
   c.ep = 16;  // nobody holds the same experts
-  EXPECT_EQ(framework_bytes(with_experts(c)), without);
+  c.dispatcher = "alltoall";
+  constexpr ByteCount kAcrossNodes = 320 * (ByteCount{1} << 20);
+  EXPECT_EQ(framework_bytes(with_experts(c)), without + kAcrossNodes);
 }
 
 }  // namespace
