@@ -41,6 +41,23 @@ std::vector<std::string> names_of(const std::vector<DescribedCommand>& commands)
   return out;
 }
 
+// The topic of `stepcast show` that lists what a flag's value may be ("models" of --model); ""
+// where there is none.
+std::string topic_of_values(const DescribedFlag& flag) {
+  for (const std::string& name : flag.names) {
+    if (name == "--model") return "models";
+    if (name == "--cluster" || name == "--clusters") return "clusters";
+  }
+  return "";
+}
+
+bool takes_file(const DescribedFlag& flag) {
+  for (const char* word : {"FILE", "PATH", "DIR", "PROFILE", "SCENARIO", "JSON"}) {
+    if (flag.value.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
 // The line of bash that completes a flag's value; "" where anything may stand.
 std::string bash_values(const DescribedFlag& flag) {
   if (!flag.choices.empty()) {
@@ -188,29 +205,6 @@ void fish_lines(const DescribedCommand& command, const std::string& condition, s
   }
 }
 
-}  // namespace
-
-std::vector<RunnableCommand> runnable_commands(const DescribedCommand& program) {
-  std::vector<RunnableCommand> out;
-  collect("", program, out);
-  return out;
-}
-
-std::string topic_of_values(const DescribedFlag& flag) {
-  for (const std::string& name : flag.names) {
-    if (name == "--model") return "models";
-    if (name == "--cluster" || name == "--clusters") return "clusters";
-  }
-  return "";
-}
-
-bool takes_file(const DescribedFlag& flag) {
-  for (const char* word : {"FILE", "PATH", "DIR", "PROFILE", "SCENARIO", "JSON"}) {
-    if (flag.value.find(word) != std::string::npos) return true;
-  }
-  return false;
-}
-
 Written bash_completion(const DescribedCommand& program) {
   std::string paths = all_paths(program, "");
   if (!paths.empty()) paths.pop_back();
@@ -256,8 +250,6 @@ Written fish_completion(const DescribedCommand& program) {
   return terminal_lines(out);
 }
 
-namespace {
-
 int print(Written text) {
   Output output(Worth::kNothing);
   output.set_main({}, std::move(text));
@@ -265,6 +257,12 @@ int print(Written text) {
 }
 
 }  // namespace
+
+std::vector<RunnableCommand> runnable_commands(const DescribedCommand& program) {
+  std::vector<RunnableCommand> out;
+  collect("", program, out);
+  return out;
+}
 
 std::vector<Command> add_completion(CommandLine program) {
   using Writer = Written (*)(const DescribedCommand&);

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scripts that let a shell complete the program's words, and its manual page.
+// The program's commands for the manual page and for scripts that let a shell complete its words.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "cli/described_command.h"
 #include "core/text/written.h"
 
 namespace stepcast::cli {
 
-Written bash_completion(const DescribedCommand& program);
-Written zsh_completion(const DescribedCommand& program);
-Written fish_completion(const DescribedCommand& program);
 Written manual_page(const DescribedCommand& program, const std::string& version);
-
-// The topic of `stepcast show` that lists what a flag's value may be ("models" of --model); ""
-// where there is none.
-std::string topic_of_values(const DescribedFlag& flag);
-bool takes_file(const DescribedFlag& flag);
 
 // "show models" and its like: all commands that can be run, by their words behind the program's.
 struct RunnableCommand {

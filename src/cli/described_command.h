@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command takes, as data: completions of shells and the manual page are made of it.
+// A command and its flags as data: completions of shells and the manual page are made of it.
 #pragma once
 
 #include <string>

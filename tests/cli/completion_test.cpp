@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What shells complete, and the manual page, follow from the flags of the commands.
+// Completions of shells and the manual page follow from the flags of the commands.
 #include <regex>
 #include <set>
 
