@@ -12,17 +12,28 @@ class InputLines {
  public:
   enum class Kind { kWhole, kTooLong, kEnd };
 
-  InputLines(int file, std::size_t longest) : file_(file), longest_(longest) {}
+  // A carriage return ends a line, too: progress bars write over themselves with it.
+  enum class Ends { kLineFeeds, kCarriageReturnsToo };
 
-  // The next line without its line feed, which the last one may lack. Waits until there is one. A
-  // read that fails is the end.
+  InputLines(int file, std::size_t longest, Ends ends = Ends::kLineFeeds, double silence_s = 0)
+      : file_(file), longest_(longest), ends_(ends), silence_s_(silence_s) {}
+
+  // The next line without its line feed, which the last one may lack. Waits until there is one; of
+  // a file that does not wait, for `silence_s`. A read that fails is the end.
   Kind next(std::string& line);
+
+  bool was_ended() const { return was_ended_; }    // the last line: by its line feed
+  bool fell_silent() const { return is_silent_; }  // the end: because nothing more came
 
  private:
   bool fill();
+  bool wait();
 
   int file_;
   std::size_t longest_;
+  Ends ends_;
+  double silence_s_;
+  bool was_ended_ = false, is_silent_ = false;
   std::string block_;
   std::size_t begin_ = 0;  // in the block
 };

@@ -18,6 +18,11 @@ inline constexpr std::int64_t kMostTraceBytes = std::int64_t{4} << 30;
 // Another tool launches with it: a script, settings, a manifest. Kubernetes takes no larger one.
 inline constexpr std::int64_t kMostScriptBytes = std::int64_t{1} << 20;
 
+// A log of a long run on many ranks is read line by line, and only its steps are kept.
+inline constexpr std::int64_t kMostLogBytes = std::int64_t{64} << 30;
+inline constexpr std::size_t kLongestLogLine = std::size_t{1} << 18;
+inline constexpr std::size_t kMostLoggedSteps = std::size_t{1} << 20;
+
 // Levels of brackets in JSON, TOML and YAML, and parts of a key path. No format of ours has ten.
 inline constexpr std::size_t kDeepestDocument = 64;
 

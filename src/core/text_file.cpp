@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/input_lines.h"
 #include "core/read_roots.h"
 
 namespace stepcast {
@@ -65,6 +66,32 @@ class OpenFile {
   int descriptor_;
 };
 
+Errors refusal(const OpenFile& opened, const std::string& file) {
+  const bool is_open = opened.descriptor() >= 0;
+  const Error failed = is_open ? Error{} : unreadable(file);  // while errno is that of open
+  if (is_open ? !may_read(opened.descriptor()) : !may_name(file)) return {outside(file)};
+  if (!is_open) return {failed};
+  return {};
+}
+
+// A file or a pipe, and no larger than it may be.
+Result<struct stat> readable(int descriptor, const std::string& file, const ReadLimits& limits) {
+  struct stat status = {};
+  if (::fstat(descriptor, &status) != 0) return failure(unreadable(file));
+  if (S_ISDIR(status.st_mode)) return failure(absent(file));
+  if (!S_ISFIFO(status.st_mode) && !S_ISREG(status.st_mode)) {
+    return failure({ErrorCode::kBadValue, "is a device", file, "", "name a file or a pipe"});
+  }
+  if (status.st_size > limits.most_bytes) return failure(too_large(file, limits));
+  return status;
+}
+
+Error silent(const std::string& file, const ReadLimits& limits) {
+  return {ErrorCode::kBadValue,
+          fmt::format("is a pipe that sent nothing for {} s", limits.silence_s), file, "",
+          "start the command that writes into it"};
+}
+
 }  // namespace
 
 Result<std::string> read_text_file(const std::string& file, const ReadLimits& limits) {
@@ -74,33 +101,44 @@ Result<std::string> read_text_file(const std::string& file, const ReadLimits& li
                     "name a file, or what stepcast show lists"});
   }
   const OpenFile opened(file);
-  const bool is_open = opened.descriptor() >= 0;
-  const Error failed = is_open ? Error{} : unreadable(file);  // while errno is that of open
-  if (is_open ? !may_read(opened.descriptor()) : !may_name(file)) return failure(outside(file));
-  if (!is_open) return failure(failed);
+  if (Errors refused = refusal(opened, file); !refused.empty()) return failure(std::move(refused));
   return read_open_file(opened.descriptor(), file, limits);
+}
+
+Result<void> read_lines(const std::string& file, std::size_t longest, const ReadLimits& limits,
+                        const std::function<void(const FileLine&)>& take) {
+  const OpenFile opened(file);
+  if (Errors refused = refusal(opened, file); !refused.empty()) return failure(std::move(refused));
+  const auto status = readable(opened.descriptor(), file, limits);
+  if (!status) return failure(status.error());
+  InputLines lines(opened.descriptor(), longest, InputLines::Ends::kCarriageReturnsToo,
+                   limits.silence_s);
+  if (S_ISFIFO(status->st_mode) && !wait_for(opened.descriptor(), limits.silence_s)) {
+    return failure(silent(file, limits));
+  }
+  std::string line;
+  std::int64_t bytes = 0;
+  for (auto kind = lines.next(line); kind != InputLines::Kind::kEnd; kind = lines.next(line)) {
+    bytes += static_cast<std::int64_t>(line.size()) + 1;
+    if (bytes > limits.most_bytes) return failure(too_large(file, limits));
+    const bool is_too_long = kind == InputLines::Kind::kTooLong;
+    take({is_too_long ? std::string_view() : line, lines.was_ended(), is_too_long});
+  }
+  if (lines.fell_silent()) return failure(silent(file, limits));
+  return {};
 }
 
 Result<std::string> read_open_file(int descriptor, const std::string& file,
                                    const ReadLimits& limits) {
-  struct stat status = {};
-  if (::fstat(descriptor, &status) != 0) return failure(unreadable(file));
-  if (S_ISDIR(status.st_mode)) return failure(absent(file));
-  const bool is_pipe = S_ISFIFO(status.st_mode);
-  if (!is_pipe && !S_ISREG(status.st_mode)) {
-    return failure({ErrorCode::kBadValue, "is a device", file, "", "name a file or a pipe"});
-  }
-  if (status.st_size > limits.most_bytes) return failure(too_large(file, limits));
+  const auto status = readable(descriptor, file, limits);
+  if (!status) return failure(status.error());
+  const bool is_pipe = S_ISFIFO(status->st_mode);
   std::string out;
   std::size_t size = 0;
   while (true) {
-    if (is_pipe && !wait_for(descriptor, limits.silence_s)) {
-      return failure({ErrorCode::kBadValue,
-                      fmt::format("is a pipe that sent nothing for {} s", limits.silence_s), file,
-                      "", "start the command that writes into it"});
-    }
+    if (is_pipe && !wait_for(descriptor, limits.silence_s)) return failure(silent(file, limits));
     // One byte more than the file has, so that its end is seen at once.
-    const auto known = static_cast<std::size_t>(status.st_size) + 1;
+    const auto known = static_cast<std::size_t>(status->st_size) + 1;
     out.resize(std::max(known, size + kBlock));
     const ssize_t got = ::read(descriptor, out.data() + size, out.size() - size);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;

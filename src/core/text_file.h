@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a whole file as text. Every file that somebody else wrote is read here.
+// Reads a file as text, whole or line by line. Every file that somebody else wrote is read here.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "core/limits.h"
 #include "core/result.h"
@@ -22,5 +24,17 @@ Result<std::string> read_text_file(const std::string& file, const ReadLimits& li
 // The rest of an open file or pipe; `file` is its name in errors.
 Result<std::string> read_open_file(int descriptor, const std::string& file,
                                    const ReadLimits& limits = {});
+
+// A line, and whether a line feed or a carriage return ended it. A line that is too long is
+// dropped, and comes as nothing.
+struct FileLine {
+  std::string_view text;
+  bool is_ended = true;
+  bool is_too_long = false;
+};
+
+// Calls `take` for each line of a file that is too large to be held, or of a pipe.
+Result<void> read_lines(const std::string& file, std::size_t longest, const ReadLimits& limits,
+                        const std::function<void(const FileLine&)>& take);
 
 }  // namespace stepcast

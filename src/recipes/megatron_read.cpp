@@ -9,6 +9,7 @@
 
 #include "layout/nearest.h"
 #include "recipes/megatron.h"
+#include "recipes/megatron_arguments.h"
 #include "recipes/shell_script.h"
 
 namespace stepcast {
@@ -24,6 +25,8 @@ std::optional<std::int64_t> count_of(std::string_view text) {
 struct CommandLine {
   std::vector<std::string> launcher;
   std::vector<std::string> program;
+  // Printed with the arguments that nobody set: only those that are switched on are worth a word.
+  std::optional<MegatronArguments> printed = {};
 };
 
 std::int64_t known_flags(const std::vector<std::string>& words) {
@@ -68,6 +71,14 @@ std::optional<CommandLine> find_in_yaml(const std::string& text) {
     // Not YAML: a shell script may use the name too.
   }
   return std::nullopt;
+}
+
+std::optional<CommandLine> find_printed(const std::string& text) {
+  if (!are_megatron_arguments(text)) return std::nullopt;
+  CommandLine out;
+  out.printed = read_megatron_arguments(text);
+  out.program = out.printed->words;
+  return out;
 }
 
 CommandLine find_in_script(const ImportInput& input, ImportedScenario& out) {
@@ -133,6 +144,7 @@ std::vector<std::string> batch_options(const std::string& text) {
 }
 
 std::optional<std::int64_t> world_of_file(const ImportInput& input, const CommandLine& line) {
+  if (line.printed) return line.printed->gpus;
   const auto batch = batch_options(input.text);
   auto nodes = launcher_count(line.launcher, {"--nnodes"});
   if (!nodes) nodes = launcher_count(batch, {"--nodes", "-N"});
@@ -140,6 +152,20 @@ std::optional<std::int64_t> world_of_file(const ImportInput& input, const Comman
   if (!each) each = launcher_count(batch, {"--gpus-per-node", "--ntasks-per-node"});
   if (!nodes || !each) return std::nullopt;
   return capped_product({*nodes, *each});
+}
+
+void list_printed_leftovers(const FlagList& flags, const MegatronArguments& printed,
+                            ImportedScenario& out) {
+  std::vector<std::string> names;
+  for (const std::string& flag : flags.unasked()) {
+    const auto& switches = printed.switches;
+    const bool is_switch = std::find(switches.begin(), switches.end(), flag) != switches.end();
+    if (is_switch && !is_megatron_flag_without_cost(flag)) names.push_back(flag);
+  }
+  if (names.empty()) return;
+  out.warnings.push_back(
+      fmt::format("switched on, not in a scenario, and may change the cost of a step: {}",
+                  fmt::join(names, ", ")));
 }
 
 void list_leftovers(const FlagList& flags, ImportedScenario& out) {
@@ -159,7 +185,8 @@ ImportedScenario read_megatron(const ImportInput& input) {
   out.file = input.file;
   out.gpus = input.gpus;
   const auto yaml = find_in_yaml(input.text);
-  const CommandLine line = yaml ? *yaml : find_in_script(input, out);
+  const auto printed = yaml ? std::nullopt : find_printed(input.text);
+  const CommandLine line = yaml ? *yaml : printed ? *printed : find_in_script(input, out);
   if (!out.errors.empty()) return out;
   if (const auto world = world_of_file(input, line)) out.gpus = world;
   FlagList flags(line.program, out);
@@ -177,7 +204,11 @@ ImportedScenario read_megatron(const ImportInput& input) {
   read_megatron_model(flags);
   read_megatron_layout(flags);
   read_megatron_training(flags);
-  list_leftovers(flags, out);
+  if (line.printed) {
+    list_printed_leftovers(flags, *line.printed, out);
+  } else {
+    list_leftovers(flags, out);
+  }
   for (const Setting& remark : settings_in_remarks(input.text)) out.settings.push_back(remark);
   return out;
 }

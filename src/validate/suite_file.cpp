@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/suite_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "core/parse_json.h"
+#include "core/text/escape.h"
+#include "core/text_file.h"
+#include "validate/documents.h"
+
+namespace stepcast {
+namespace {
+
+Errors errors_of_suite(const std::string& text, const std::string& file) {
+  const auto document = JsonDocument::parse(text, file);
+  if (!document) return document.error();
+  const auto suite = read_suite(**document);
+  return suite ? Errors{} : suite.error();
+}
+
+}  // namespace
+
+Result<SuiteFile> SuiteFile::open(const std::string& file) {
+  SuiteFile out;
+  out.file_ = file;
+  std::error_code none;
+  if (std::filesystem::status(file, none).type() == std::filesystem::file_type::not_found) {
+    const std::string name = std::filesystem::path(file).stem().string();
+    out.suite_ = {{"stepcast_suite", 1}, {"name", name}, {"cases", Json::array()}};
+    return out;
+  }
+  const auto text = read_text_file(file);
+  if (!text) return failure(text.error());
+  if (Errors errors = errors_of_suite(*text, file); !errors.empty()) return failure(errors);
+  auto suite = parse_ordered_json(*text, file);
+  if (!suite) return failure(suite.error());
+  out.suite_ = std::move(*suite);
+  return out;
+}
+
+void SuiteFile::add(Json one) {
+  Json& cases = suite_["cases"];
+  for (Json& known : cases) {
+    if (known["id"] != one["id"]) continue;
+    known = std::move(one);
+    return;
+  }
+  cases.push_back(std::move(one));
+}
+
+Result<Written> SuiteFile::text() const {
+  std::string out = "{";
+  for (const auto& [key, value] : suite_.items()) {
+    if (key != "cases") out += fmt::format("{}: {}, ", json_literal(key), json_text(value));
+  }
+  out += "\"cases\": [";
+  const char* separator = "\n";
+  for (const Json& one : suite_["cases"]) {
+    out += separator + json_text(one);
+    separator = ",\n";
+  }
+  out += "]}\n";
+  if (Errors errors = errors_of_suite(out, file_); !errors.empty()) return failure(errors);
+  return Written::escaped(std::move(out));
+}
+
+}  // namespace stepcast

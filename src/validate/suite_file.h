@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A suite's file that is made, or gets more cases. What else it holds stays as it is.
+#pragma once
+
+#include <string>
+
+#include "core/json_tree.h"
+#include "core/result.h"
+#include "core/text/written.h"
+
+namespace stepcast {
+
+class SuiteFile {
+ public:
+  // The suite of a file, or an empty one where there is none. Errors: a file that is no suite.
+  static Result<SuiteFile> open(const std::string& file);
+
+  void add(Json one);  // in the place of a case with its id
+
+  // A line for each case. Errors: cases that make no suite.
+  Result<Written> text() const;
+
+ private:
+  std::string file_;
+  Json suite_;
+};
+
+}  // namespace stepcast
