@@ -123,6 +123,7 @@ void read_memory(ObjectReader& reader, Published& out) {
   MemoryTable table;
   table.source = reader.required_text("source");
   table.device = reader.required_text("device");
+  table.alone = reader.boolean("alone").value_or(false);
   const Columns columns = read_texts(reader, "columns");
   table.points = read_rows(reader, "rows", true, columns, [](const TableRow& row) {
     return MemoryPoint{row.choice("kind", elementwise_kind_names()),

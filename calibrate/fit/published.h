@@ -127,6 +127,7 @@ struct MemoryPoint {
 struct MemoryTable {
   std::string source;
   std::string device;
+  bool alone = false;  // tells nothing of other devices of the architecture
   std::vector<MemoryPoint> points;
 };
 

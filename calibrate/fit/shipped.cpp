@@ -517,6 +517,7 @@ void Shipping::ship_memory(const DeviceRules& rules, ShippedProfile& out) const 
     const DeviceRules* measured = rules_of(table.device);
     const Accelerator& device = accelerator(table.device);
     if (measured == nullptr || device.architecture != architecture) continue;
+    if (table.alone && table.device != rules.device) continue;
     const double rate = device.memory_bandwidth.value() * measured->stream_fraction;
     const double faster = own.memory_bandwidth.value() * rules.stream_fraction / rate *
                           static_cast<double>(device.sm_count) / static_cast<double>(own.sm_count);

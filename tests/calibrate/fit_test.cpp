@@ -473,5 +473,18 @@ TEST_F(Shipped, OneChipUnderThreeNamesHasOnePriceOfProducts) {
   }
 }
 
+// GELU and sums of GH200 are in a table that stands alone. Elsewhere on Hopper norms in steps stand
+// for all chains.
+TEST_F(Shipped, ATableThatStandsAlonePricesItsOwnDevice) {
+  const auto in_steps = [&](const std::string& device, MemoryBoundKind kind) {
+    return profile(device).memory.step_factor[static_cast<std::size_t>(kind)];
+  };
+  EXPECT_NEAR(in_steps("gh200-96g", MemoryBoundKind::kActivation), 1.18, 0.01);
+  EXPECT_NEAR(in_steps("gh200-96g", MemoryBoundKind::kDropoutAdd), 0.87, 0.01);
+  for (const MemoryBoundKind kind : {MemoryBoundKind::kActivation, MemoryBoundKind::kDropoutAdd}) {
+    EXPECT_EQ(in_steps("h100-sxm5-80g", kind), in_steps("h100-sxm5-80g", MemoryBoundKind::kNorm));
+  }
+}
+
 }  // namespace
 }  // namespace stepcast
