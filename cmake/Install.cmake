@@ -46,6 +46,8 @@ foreach(folder models topologies suites prices)
 endforeach()
 install(DIRECTORY calibrate/profiles/ DESTINATION ${data_folder}/profiles COMPONENT devel
   FILES_MATCHING PATTERN *.json)
+install(FILES examples/github-actions/stepcast-gate.yml
+  DESTINATION ${data_folder}/examples/github-actions COMPONENT devel)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 
 # The headers of src/stepcast are the library's public face; they include these of core and sim, and

@@ -14,7 +14,17 @@ function(stepcast_ship folder as)
   set(shipped_table "${shipped_table}" PARENT_SCOPE)
 endfunction()
 
+# A text that is no JSON, as it stands.
+function(stepcast_ship_text file)
+  set(path ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+  file(READ ${path} text)
+  string(APPEND shipped_table "      file(\"shipped:/${file}\",\n           R\"text(${text})text\"),\n")
+  set(shipped_table "${shipped_table}" PARENT_SCOPE)
+endfunction()
+
 # In the order of their paths.
+stepcast_ship_text(examples/github-actions/stepcast-gate.yml)
 stepcast_ship(models models)
 stepcast_ship(prices prices)
 stepcast_ship(calibrate/profiles profiles)

@@ -18,6 +18,7 @@ std::vector<Command> add_show(CommandLine program);
 std::vector<Command> add_topology(CommandLine program);
 Command add_export(CommandLine program);
 Command add_import(CommandLine program);
+Command add_gate(CommandLine program);
 Command add_doctor(CommandLine program);
 Command add_serve(CommandLine program);
 std::vector<Command> add_completion(CommandLine program);

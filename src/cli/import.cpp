@@ -182,13 +182,7 @@ Command add_import(CommandLine program) {
       .one_word();
   app.add("--suite", flags->suite, "make a suite of logs with what they measured, or extend it")
       .type_name("FILE");
-  app.add("--config", flags->log.config,
-          "settings of a log that prints none; else a file of its name beside it")
-      .type_name("FILE");
-  app.add("--warm-up", flags->log.warm_up, "first steps of each start that do not count")
-      .within(std::int64_t{0}, std::int64_t{1'000'000})
-      .shows_default();
-  add_scenario_values(app, flags->log.scenario);
+  add_log_flags(app, flags->log);
   app.add("-o,--output", flags->output.file, "write to FILE instead of standard output")
       .type_name("FILE");
   app.add_switch("--quiet", flags->output.quiet, "print no notes on standard error");

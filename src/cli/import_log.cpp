@@ -145,6 +145,16 @@ Result<ImportSource> source_of(const LogImport& flags, const TrainingLog& log,
 
 }  // namespace
 
+void add_log_flags(CommandLine app, LogImport& flags) {
+  app.add("--config", flags.config,
+          "settings of a log that prints none; else a file of its name beside it")
+      .type_name("FILE");
+  app.add("--warm-up", flags.warm_up, "first steps of each start that do not count")
+      .within(std::int64_t{0}, std::int64_t{1'000'000})
+      .shows_default();
+  add_scenario_values(app, flags.scenario);
+}
+
 Result<std::optional<TrainingLog>> find_log(const std::string& file) {
   Result<TrainingLog> log = failure(Errors{});
   if (is_special_file(file)) {

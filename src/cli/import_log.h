@@ -20,6 +20,8 @@ struct LogImport {
   std::int64_t warm_up = kUsualWarmUp;
 };
 
+void add_log_flags(CommandLine app, LogImport& flags);
+
 // The log of a file, a pipe included; nothing when it neither tells steps nor prints settings as
 // logs do.
 Result<std::optional<TrainingLog>> find_log(const std::string& file);

@@ -122,7 +122,7 @@ int run(int argc, char** argv) {
   const CommandLine line(program);
   std::vector<Command> commands{add_predict(line), add_plan(line),      add_compare(line),
                                 add_check(line),   add_calibrate(line), add_validate(line),
-                                add_export(line),  add_import(line)};
+                                add_export(line),  add_import(line),    add_gate(line)};
   for (const auto& more : {add_show(line), add_topology(line)}) {
     commands.insert(commands.end(), more.begin(), more.end());
   }

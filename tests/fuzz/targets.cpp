@@ -35,6 +35,7 @@ constexpr Target kTargets[] = {
     {"rank_results", read_calibrated_rank, 8192, "rank_results"},
     {"rank_line", read_line_of_rank, 1024, "rank_line"},
     {"schedule", read_schedule, 2048, "schedule"},
+    {"log", read_log, 8192, "log"},
     {"prices", read_price_list, 4096, "prices"},
     {"suite", read_recorded_suite, 8192, "suite"},
     {"baseline", read_check_baseline, 4096, "baseline"},

@@ -10,7 +10,7 @@ TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"')
 
 # Writers that put escaped parts together, and lines that are escaped whole.
 MAY_CALL_ESCAPED = {
-    "src/cli/check.cpp", "src/cli/export.cpp", "src/cli/session.cpp",
+    "src/cli/check.cpp", "src/cli/export.cpp", "src/cli/gate.cpp", "src/cli/session.cpp",
     "src/report/document_form.cpp", "src/report/html/page.cpp", "src/report/junit.cpp",
     "src/report/memory_timeline.cpp", "src/report/prediction_table.cpp",
     "src/report/text_table.cpp", "src/report/topology_graph.cpp", "src/report/trace.cpp",
