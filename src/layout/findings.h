@@ -15,10 +15,10 @@ namespace stepcast {
 
 // The path of a key that a rule reads, with a bit for its first two names (all bits where it has
 // one). Paths with others are not around each other: searches ask millions of times, mostly in
-// vain, so the bit of a literal is made by the compiler.
+// vain, so the compiler makes the bit of a literal.
 class KeyPath {
  public:
-  constexpr KeyPath(const char* path) : KeyPath(std::string_view(path)) {}
+  consteval KeyPath(const char* path) : KeyPath(std::string_view(path)) {}
   constexpr explicit KeyPath(std::string_view path) : text_(path), bits_(bits_of(path)) {}
   constexpr std::string_view text() const { return text_; }
   constexpr std::uint64_t bits() const { return bits_; }

@@ -28,12 +28,14 @@ class Launchable {
   }
 
  private:
-  bool searches(const char* path) const { return !asked_.has(path) && findings_.trusts({path}); }
+  bool searches(const KeyPath& path) const {
+    return !asked_.has(path.text()) && findings_.trusts({path});
+  }
 
   // `uses`: the layout uses something that the framework has since that month.
-  void demand(Release since, bool uses, const char* path, const char* what) {
+  void demand(Release since, bool uses, const KeyPath& path, const char* what) {
     if (!uses || scenario_.training.release.has(since) || !searches(path)) return;
-    findings_.illegal(path,
+    findings_.illegal(std::string(path.text()),
                       fmt::format("{} has had {} since {}, and the release is of {}", traits_.name,
                                   what, to_string(since), to_string(scenario_.training.release)),
                       kStateIt);
