@@ -168,7 +168,8 @@ Command add_import(CommandLine program) {
       "Flags override what the file says. Settings that a scenario has no key for are listed on\n"
       "standard error.");
   app.add("FILE", flags->files,
-          "a shell script or YAML with Megatron's flags, DeepSpeed's JSON, torchtitan's "
+          "a shell script or YAML with Megatron's flags, Megatron-Bridge's YAML, DeepSpeed's JSON, "
+          "torchtitan's "
           "TOML or JSON, a Hugging Face config.json, a Kubernetes manifest with one, or a "
           "training log; with --suite several logs, and folders of them")
       .required();

@@ -10,6 +10,7 @@
 #include "layout/nearest.h"
 #include "recipes/megatron.h"
 #include "recipes/megatron_arguments.h"
+#include "recipes/megatron_bridge.h"
 #include "recipes/shell_script.h"
 
 namespace stepcast {
@@ -74,9 +75,10 @@ std::optional<CommandLine> find_in_yaml(const std::string& text) {
 }
 
 std::optional<CommandLine> find_printed(const std::string& text) {
-  if (!are_megatron_arguments(text)) return std::nullopt;
+  const auto bridge = arguments_of_bridge(text);
+  if (!bridge && !are_megatron_arguments(text)) return std::nullopt;
   CommandLine out;
-  out.printed = read_megatron_arguments(text);
+  out.printed = read_megatron_arguments(bridge.value_or(text));
   out.program = out.printed->words;
   return out;
 }
