@@ -10,10 +10,13 @@
 #include "calibrate/protocol/gpu_condition.h"
 #include "calibrate/protocol/machine_facts.h"
 #include "calibrate/protocol/protocol.h"
+#include "cluster/cluster.h"
 #include "cluster/this_machine.h"
+#include "core/json_field.h"
 #include "core/quantity.h"
 #include "core/result.h"
 #include "cost/collective_model.h"
+#include "cost/mpi_curve.h"
 #include "cost/profile.h"
 #include "operation/operation.h"
 
@@ -30,6 +33,11 @@ struct MeasuredCollective {
   struct Point {
     ByteCount bytes = 0;
     Measurement measurement;
+
+    static auto fields() {
+      return std::tuple{json_field("bytes", &Point::bytes).required().within(1, 1ULL << 40),
+                        json_field("measurement", &Point::measurement).required()};
+    }
   };
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::vector<int> placement;  // node of each member, in group order; of a send both ends
@@ -37,6 +45,16 @@ struct MeasuredCollective {
   double cpu_share = 1;        // of one core, that each member takes from kernels while data moves
   double stretch = 0;          // its time beside kernels over its time alone; 0: not measured
   std::vector<Point> points;
+
+  static auto fields() {
+    using F = MeasuredCollective;
+    return std::tuple{json_field("collective", &F::kind).required(),
+                      json_field("placement", &F::placement).required().within(0, kMaxGpus),
+                      json_field("concurrent", &F::concurrent).required().within(1, kMaxGpus),
+                      json_field("cpu_share", &F::cpu_share).within(0, 1),
+                      json_field("stretch", &F::stretch).within(0, kMostStretch),
+                      json_field("points", &F::points).required()};
+  }
 };
 
 struct CpuMeasurements {

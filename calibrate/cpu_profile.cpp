@@ -18,6 +18,7 @@
 #include "cost/gemm_cost.h"
 #include "cost/mpi_curve.h"
 #include "cost/profile_curves.h"
+#include "cost/sample_table.h"
 #include "layout/choices.h"
 #include "operation/signature.h"
 
@@ -35,6 +36,20 @@ double spread(const Measurement& measurement) {
 }
 
 bool repeats(const Measurement& measurement) { return measurement.halves <= kMostOfHalves; }
+
+// Rows under their columns, and from how many samples each comes.
+template <class Sample>
+void add_samples(const std::vector<Sample>& samples, const std::vector<std::int64_t>& counts,
+                 Json& out) {
+  out["columns"] = sample_columns<Sample>();
+  out["columns"].push_back("n_samples");
+  out["rows"] = Json::array();
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    Json row = sample_row(samples[i], six_digits);
+    row.push_back(counts[i]);
+    out["rows"].push_back(std::move(row));
+  }
+}
 
 class CpuProfiler {
  public:
@@ -141,7 +156,7 @@ double CpuProfiler::disturbance() const {
 // Other precisions than fp32 run no kernels here: they get the same form.
 Provenance CpuProfiler::add_gemms() {
   std::vector<GemmSample> samples;
-  Json rows = Json::array();
+  std::vector<std::int64_t> counts;  // of what was sampled for each
   for_each(product_of, [&](const Gemm& gemm, const Measurement& measurement) {
     const double fraction = fraction_of_peak(flops_of(gemm), measurement);
     if (gemm.input != DataType::kFp32 || fraction < kLeastFraction || fraction > kMostFraction) {
@@ -149,8 +164,7 @@ Provenance CpuProfiler::add_gemms() {
     }
     samples.push_back({gemm.role, gemm.batch, gemm.m, gemm.n, gemm.k, fraction,
                        size_of(gemm.output), gemm.accumulate});
-    rows.push_back({name_of(gemm.role), gemm.batch, gemm.m, gemm.n, gemm.k, size_of(gemm.output),
-                    gemm.accumulate ? 1 : 0, six_digits(fraction), measurement.n});
+    counts.push_back(measurement.n);
   });
   GemmFit start = sheet_.gemm;
   start.accumulate_exposed = 0.1;
@@ -169,26 +183,23 @@ Provenance CpuProfiler::add_gemms() {
   wide["provenance"] = name_of(Provenance::kExtrapolated);
   wide["form"] = write_form(surface.fit);
   curves_.push_back(std::move(wide));
-  curves_.push_back(
-      {{"operation", "gemm"},
-       {"precision", "fp32"},
-       {"provenance", name_of(provenance)},
-       {"held_out_error", error_json(surface.held_out)},
-       {"form", write_form(surface.fit)},
-       {"samples",
-        {{"provenance", name_of(Provenance::kMeasured)},
-         {"reach", surface.neighbourhood.reach},
-         {"shrinkage", surface.neighbourhood.shrinkage},
-         {"columns",
-          {"role", "batch", "m", "n", "k", "output_bytes", "accumulate", "median", "n_samples"}},
-         {"rows", std::move(rows)}}}});
+  Json table = {{"provenance", name_of(Provenance::kMeasured)},
+                {"reach", surface.neighbourhood.reach},
+                {"shrinkage", surface.neighbourhood.shrinkage}};
+  add_samples(samples, counts, table);
+  curves_.push_back({{"operation", "gemm"},
+                     {"precision", "fp32"},
+                     {"provenance", name_of(provenance)},
+                     {"held_out_error", error_json(surface.held_out)},
+                     {"form", write_form(surface.fit)},
+                     {"samples", std::move(table)}});
   tell_fit(Curve::kGemm, samples.size(), surface.form, surface.held_out, samples.size() > 1);
   return provenance;
 }
 
 void CpuProfiler::add_attention() {
   std::vector<AttentionSample> samples;
-  Json rows = Json::array();
+  std::vector<std::int64_t> counts;
   const auto fused = [](const Operation::Work& work) { return std::get_if<Attention>(&work); };
   for_each(fused, [&](const Attention& a, const Measurement& measurement) {
     const double fraction = fraction_of_peak(flops_of(a), measurement);
@@ -198,9 +209,7 @@ void CpuProfiler::add_attention() {
     }
     samples.push_back(
         {a.backward, a.batch, a.heads, a.kv_heads, a.query_length, a.head_dim, a.causal, fraction});
-    rows.push_back({a.backward ? "backward" : "forward", a.batch, a.heads, a.kv_heads,
-                    a.query_length, a.head_dim, a.causal ? 1 : 0, six_digits(fraction),
-                    measurement.n});
+    counts.push_back(measurement.n);
   });
   Json curve = {{"operation", "attention"},
                 {"kernel", "core"},
@@ -215,11 +224,8 @@ void CpuProfiler::add_attention() {
     curve["provenance"] = name_of(Provenance::kExtrapolated);  // away from the samples
     curve["held_out_error"] = error_json(fitted.held_out);
     curve["form"] = write_form(fitted.fit);
-    curve["samples"] = {{"provenance", name_of(Provenance::kMeasured)},
-                        {"columns",
-                         {"pass", "batch", "heads", "kv_heads", "sequence", "head_dim", "causal",
-                          "median", "n_samples"}},
-                        {"rows", std::move(rows)}};
+    curve["samples"] = {{"provenance", name_of(Provenance::kMeasured)}};
+    add_samples(samples, counts, curve["samples"]);
     tell_fit(Curve::kAttention, samples.size(), fitted.form, fitted.held_out, samples.size() > 1);
   }
   curves_.push_back(std::move(curve));
@@ -315,7 +321,7 @@ void CpuProfiler::add_collectives(Curve curve) {
     }
     curves_.push_back({{"operation", "collective"},
                        {"transport", "mpi"},
-                       {"collective", collective_names()[static_cast<std::size_t>(sizes.kind)]},
+                       {"collective", name_of(sizes.kind)},
                        {"ranks", measured.placement.size()},
                        {"placement", measured.placement},
                        {"concurrent", measured.concurrent},

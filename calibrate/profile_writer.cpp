@@ -6,52 +6,40 @@
 #include "calibrate/profile_json.h"
 #include "core/json_tree.h"
 #include "cost/profile_curves.h"
+#include "cost/sample_table.h"
 #include "layout/choices.h"
 
 namespace stepcast {
 namespace {
 
-// Adds the clock of each sample to its row, where any was told.
+// Rows under their columns, and the clock of each sample where any was told.
 template <typename Sample>
-void add_clocks(const std::vector<Sample>& samples, Json& table) {
-  const auto tells = [](const Sample& sample) { return sample.sm_clock_mhz > 0; };
-  if (std::ranges::none_of(samples, tells)) return;
-  table["columns"].push_back("sm_clock_mhz");
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    table["rows"][i].push_back(samples[i].sm_clock_mhz);
+void add_samples(const std::vector<Sample>& samples, Json& out) {
+  const bool tells =
+      std::ranges::any_of(samples, [](const Sample& sample) { return sample.sm_clock_mhz > 0; });
+  out["columns"] = sample_columns<Sample>();
+  if (tells) out["columns"].push_back("sm_clock_mhz");
+  out["rows"] = Json::array();
+  for (const Sample& sample : samples) {
+    Json row = sample_row(sample, rounded);
+    if (tells) row.push_back(sample.sm_clock_mhz);
+    out["rows"].push_back(std::move(row));
   }
 }
 
 Json samples_of(const std::vector<GemmSample>& samples, Provenance provenance,
                 const Neighbourhood& neighbourhood) {
-  Json rows = Json::array();
-  for (const GemmSample& sample : samples) {
-    rows.push_back({gemm_role_names()[static_cast<std::size_t>(sample.role)], sample.batch,
-                    sample.m, sample.n, sample.k, sample.output_bytes, sample.accumulate ? 1 : 0,
-                    rounded(sample.efficiency)});
-  }
   Json out = {{"provenance", name_of(provenance)},
               {"reach", neighbourhood.reach},
               {"shrinkage", neighbourhood.shrinkage}};
   if (neighbourhood.all_roles) out["all_roles"] = true;
-  out["columns"] = {"role", "batch", "m", "n", "k", "output_bytes", "accumulate", "median"};
-  out["rows"] = std::move(rows);
-  add_clocks(samples, out);
+  add_samples(samples, out);
   return out;
 }
 
 Json samples_of(const AttentionVariant& variant) {
-  Json rows = Json::array();
-  for (const AttentionSample& sample : variant.samples) {
-    rows.push_back({sample.backward ? "backward" : "forward", sample.batch, sample.heads,
-                    sample.kv_heads, sample.sequence, sample.head_dim, sample.causal ? 1 : 0,
-                    rounded(sample.efficiency)});
-  }
-  Json out = {{"provenance", name_of(variant.samples_provenance)},
-              {"columns",
-               {"pass", "batch", "heads", "kv_heads", "sequence", "head_dim", "causal", "median"}},
-              {"rows", std::move(rows)}};
-  add_clocks(variant.samples, out);
+  Json out = {{"provenance", name_of(variant.samples_provenance)}};
+  add_samples(variant.samples, out);
   return out;
 }
 

@@ -7,8 +7,7 @@
 
 #include "calibrate/fit/table_row.h"
 #include "cluster/data_folder.h"
-#include "core/json.h"
-#include "cost/profile_curves.h"
+#include "core/json_fields.h"
 
 namespace stepcast {
 namespace {
@@ -62,7 +61,7 @@ void read_gemms(ObjectReader& reader, Published& out) {
   table.at_limit = reader.number("at_limit", 1, 10).value_or(0);
   table.unit = read_unit(reader);
   read_both(reader, table.samples, table.held_out, [&](const TableRow& row) {
-    return GemmSample{static_cast<GemmRole>(row.choice("role", gemm_role_names())),
+    return GemmSample{static_cast<GemmRole>(row.choice("role", enum_names<GemmRole>())),
                       row.count("batch", 1),
                       row.count("m"),
                       row.count("n"),
@@ -109,7 +108,7 @@ void read_expert_products(ObjectReader& reader, Published& out) {
   table.source = reader.required_text("source");
   table.device = reader.required_text("device");
   read_both(reader, table.products, table.held_out, [](const TableRow& row) {
-    return ExpertProduct{static_cast<GemmRole>(row.choice("role", gemm_role_names())),
+    return ExpertProduct{static_cast<GemmRole>(row.choice("role", enum_names<GemmRole>())),
                          row.count("experts"),
                          row.count("rows"),
                          row.count("outputs"),
@@ -126,7 +125,7 @@ void read_memory(ObjectReader& reader, Published& out) {
   table.alone = reader.boolean("alone").value_or(false);
   const Columns columns = read_texts(reader, "columns");
   table.points = read_rows(reader, "rows", true, columns, [](const TableRow& row) {
-    return MemoryPoint{row.choice("kind", elementwise_kind_names()),
+    return MemoryPoint{row.choice("kind", enum_names<MemoryBoundKind>()),
                        row.choice("pass", {"forward", "backward"}) == 1,
                        row.choice("way", {"one", "steps"}) == 1,
                        row.count("kernels"),
@@ -136,97 +135,6 @@ void read_memory(ObjectReader& reader, Published& out) {
                        row.positive("time") * 1e-6};
   });
   out.memory.push_back(std::move(table));
-}
-
-std::optional<double> read_rate(ObjectReader& reader, const char* key) {
-  const auto rate = reader.flops_rate(key);
-  return rate ? std::optional<double>(rate->value()) : std::nullopt;
-}
-
-AttentionKey read_attention_key(ObjectReader& reader) {
-  return {reader.required_text("device"), reader.required_text("kernel")};
-}
-
-AttentionFitRule read_attention_fit(const JsonValue& value) {
-  ObjectReader reader(value);
-  AttentionFitRule out;
-  out.fits = read_attention_key(reader);
-  if (const auto other = reader.value("begins_with")) {
-    ObjectReader key(*other);
-    out.begins_with = read_attention_key(key);
-    key.finish();
-  }
-  out.backward_from = reader.text("backward_from").value_or("");
-  reader.finish();
-  return out;
-}
-
-DeviceRules read_device(const JsonValue& value) {
-  ObjectReader reader(value);
-  DeviceRules out;
-  out.device = reader.required_text("device");
-  out.gemm_from = reader.text("gemm_from").value_or("");
-  out.gemm_roles_from = reader.text("gemm_roles_from").value_or("");
-  out.in_step_from = reader.text("in_step_from").value_or("");
-  out.max_matmul = read_rate(reader, "max_matmul");
-  out.max_matmul_fp8 = read_rate(reader, "max_matmul_fp8");
-  out.max_matmul_source = reader.text("max_matmul_source").value_or("");
-  out.power_limited = reader.boolean("power_limited").value_or(false);
-  out.stream_fraction = reader.number("stream_fraction", 0.01, 1).value_or(0.8);
-  out.stream_source = reader.required_text("stream_source");
-  out.interval_s = reader.seconds("interval").value_or(Seconds(1.3e-6)).value();
-  out.interval_source = reader.required_text("interval_source");
-  out.notes = reader.text("notes").value_or("");
-  if (const auto list = reader.required("attention")) {
-    for (const JsonValue& item : list->items()) {
-      ObjectReader choice(item);
-      out.attention.push_back({choice.required_text("kernel"), choice.required_text("from")});
-      choice.finish();
-    }
-  }
-  reader.finish();
-  return out;
-}
-
-void read_power_law(const JsonValue& value, PowerLaw& out) {
-  ObjectReader reader(value);
-  out.slow_device = reader.required_text("slow_device");
-  out.fast_device = reader.required_text("fast_device");
-  out.slow = read_rate(reader, "slow").value_or(1);
-  out.fast = read_rate(reader, "fast").value_or(1);
-  out.source = reader.required_text("source");
-  reader.finish();
-}
-
-void read_devices(ObjectReader& reader, Published& out) {
-  if (const auto law = reader.required("power_law")) read_power_law(*law, out.power_law);
-  if (const auto list = reader.required("kind_factor")) {
-    for (const JsonValue& item : list->items()) {
-      ObjectReader factor(item);
-      out.kind_factors.push_back({factor.choice("kind", elementwise_kind_names()).value_or(0),
-                                  read_texts(factor, "architectures"),
-                                  factor.number("factor", 0.01, 100).value_or(1),
-                                  factor.required_text("source")});
-      factor.finish();
-    }
-  }
-  if (const auto list = reader.required("attention_fits")) {
-    for (const JsonValue& item : list->items()) {
-      out.attention_fits.push_back(read_attention_fit(item));
-    }
-  }
-  if (const auto list = reader.required("attention_like")) {
-    for (const JsonValue& item : list->items()) {
-      ObjectReader like(item);
-      out.attention_like.push_back({like.required_text("kernel"), like.required_text("like"),
-                                    like.number("rate", 0.1, 10).value_or(1),
-                                    like.required_text("source")});
-      like.finish();
-    }
-  }
-  if (const auto list = reader.required("devices")) {
-    for (const JsonValue& item : list->items()) out.devices.push_back(read_device(item));
-  }
 }
 
 }  // namespace
@@ -243,7 +151,7 @@ void read_published_file(JsonDocument& document, Published& out) {
   static constexpr Table kTables[] = {
       {"gemm", read_gemms},          {"attention", read_attentions},
       {"grouped", read_grouped},     {"expert_products", read_expert_products},
-      {"memory_bound", read_memory}, {"devices", read_devices}};
+      {"memory_bound", read_memory}, {"devices", read_keys<Published>}};
   const auto* found = std::ranges::find(kTables, kind, &Table::kind);
   if (found == std::end(kTables)) return;  // another fitter's
   found->read(reader, out);

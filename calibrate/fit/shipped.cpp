@@ -339,7 +339,7 @@ void Shipping::fit() {
     ShippedProfile bare;
     ship_gemm(*rules, bare);
     bare.profile.memory.fraction = rules->stream_fraction;
-    bare.profile.memory.overhead_s = rules->interval_s;
+    bare.profile.memory.overhead_s = rules->interval.value();
     const KernelCosts costs(device, bare.profile, KernelStyle::kFused);
     softmax_[device.architecture] = {
         fit_softmax_factor(costs, attention_measurements(table, device, 1)), table.source};
@@ -495,7 +495,7 @@ void Shipping::ship_memory(const DeviceRules& rules, ShippedProfile& out) const 
                  {rules.stream_source, rules.interval_source}};
   out.profile.memory_provenance = note.provenance;
   fit.fraction = rules.stream_fraction;
-  fit.overhead_s = rules.interval_s;
+  fit.overhead_s = rules.interval.value();
   const Accelerator& own = accelerator(rules.device);
   const GpuArchitecture architecture = own.architecture;
   for (const KindFactor& factor : published_.kind_factors) {
@@ -522,7 +522,7 @@ void Shipping::ship_memory(const DeviceRules& rules, ShippedProfile& out) const 
     const double faster = own.memory_bandwidth.value() * rules.stream_fraction / rate *
                           static_cast<double>(device.sm_count) / static_cast<double>(own.sm_count);
     for (const MemoryPoint& point : table.points) {
-      KindPoint one = kind_point(point, rate, measured->interval_s);
+      KindPoint one = kind_point(point, rate, measured->interval.value());
       // The SMs' instructions bound elementwise steps, which reach 0.6 of a Hopper's bandwidth: a
       // device with the same SMs and another memory takes the same time, if its memory allows.
       if (point.in_steps && is_chain(point.kind)) {

@@ -331,8 +331,7 @@ class ImportedProfiler {
 
   void add_collective(const ImportedCollective& measured) {
     MeasuredGroup stated;
-    stated.id = fmt::format("{}x{}-{}", device_.name, measured.ranks,
-                            collective_names()[static_cast<std::size_t>(measured.kind)]);
+    stated.id = fmt::format("{}x{}-{}", device_.name, measured.ranks, name_of(measured.kind));
     stated.cluster = cluster_;
     stated.kind = measured.kind;
     stated.group.ranks = measured.ranks;

@@ -11,7 +11,6 @@
 #include "cli/gpu_profile.h"
 #include "cli/launch_run.h"
 #include "cli/rank_results.h"
-#include "core/failed_write.h"
 #include "core/gathered_errors.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
@@ -120,7 +119,7 @@ OwnRun read_own_run(const fs::path& file, const ClusterSpec& cluster, std::strin
   if (const auto beside = root.value("beside")) read_beside(*beside, cluster, out);
   if (const auto machine = root.required("machine")) {
     for (const auto& [key, fact] : machine->members()) {
-      out.machine[key] = fact.is_text() ? *fact.text() : json_text(fact.json());
+      out.machine[key] = fact.is_text() ? *fact.text() : json_text(fact.raw());
     }
   }
   root.finish();
@@ -193,14 +192,7 @@ int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output
   if (errors = check_gpu_program("measured"); !errors.empty()) return report_errors(errors);
   const fs::path work = request.profile + ".journal";
   const fs::path folder = fs::absolute(work / "gpu");
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) {
-    return report_errors(
-        {{ErrorCode::kIo, fmt::format("cannot be made: {}", failed.message()), folder.string(),
-          "-o",
-          hint_of_failed_write(failed.value(), "name a profile in a folder that can be written")}});
-  }
+  if (errors = make_work_folder(folder.string()); !errors.empty()) return report_errors(errors);
   const auto outcome = launch_until_all_is_tried(text_of(request, scenarios, folder.string()),
                                                  folder, request.ranks, output);
   if (!outcome) return report_errors(outcome.error());

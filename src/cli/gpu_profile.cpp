@@ -33,9 +33,8 @@ void tell(const Imported& measured, const ShippedProfile& profile, const OutputO
     note(output,
          fmt::format("{} of {} GPUs in {} NVLink domains, {} sizes, algbw {:.4g} GB/s, busbw "
                      "{:.4g} GB/s at the largest{}",
-                     collective_names()[static_cast<std::size_t>(table.group.kind)],
-                     table.group.group.ranks, table.group.group.domains, table.samples.size(),
-                     1e-9 * algbw,
+                     name_of(table.group.kind), table.group.group.ranks, table.group.group.domains,
+                     table.samples.size(), 1e-9 * algbw,
                      1e-9 * algbw * bus_factor(table.group.kind, table.group.group.ranks),
                      held_out_text(table.held_out)));
   }

@@ -76,14 +76,8 @@ int measure(const CalibrationRequest& request, const Launches& launches, const f
   if (!errors.empty()) return report_errors(errors);
   for (const auto& [ranks, scenarios] : launches) {
     const fs::path folder = folder_of(work, ranks);
-    std::error_code failed;
-    fs::create_directories(folder, failed);
-    if (failed) {
-      return report_errors(
-          {{ErrorCode::kIo, fmt::format("cannot be made: {}", failed.message()), folder.string(),
-            "-o",
-            hint_of_failed_write(failed.value(),
-                                 "name a profile in a folder that can be written")}});
+    if (Errors unmade = make_work_folder(folder.string()); !unmade.empty()) {
+      return report_errors(unmade);
     }
     const auto outcome =
         launch_job(text_of(request, scenarios, ranks, folder.string()),
@@ -102,6 +96,14 @@ int measure(const CalibrationRequest& request, const Launches& launches, const f
 }
 
 }  // namespace
+
+Errors make_work_folder(const std::string& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (!failed) return {};
+  return {{ErrorCode::kIo, fmt::format("cannot be made: {}", failed.message()), folder, "-o",
+           hint_of_failed_write(failed.value(), "name a profile in a folder that can be written")}};
+}
 
 Job job_of(const CalibrationRequest& request, std::vector<SortedJson> scenarios,
            const std::string& folder) {

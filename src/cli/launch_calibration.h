@@ -24,6 +24,9 @@ struct CalibrationRequest {
   bool registered_buffers = false;  // in memory that NCCL has registered
 };
 
+// Makes it, for a calibration's files; the error is -o's.
+Errors make_work_folder(const std::string& folder);
+
 // Its results and its journal are in `folder`.
 Job job_of(const CalibrationRequest& request, std::vector<SortedJson> scenarios,
            const std::string& folder);

@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cluster/cluster.h"
 #include "core/gathered_errors.h"
-#include "core/json_tree.h"
+#include "core/json_fields.h"
 #include "core/text/escape.h"
-#include "cost/mpi_curve.h"
 #include "operation/signature.h"
 
 namespace stepcast::cli {
@@ -86,36 +84,7 @@ void RankResults::read_operation_point(const JsonValue& value) {
 }
 
 void RankResults::read_collective(const JsonValue& value) {
-  ObjectReader reader(value);
-  MeasuredCollective out;
-  reader.required("collective");
-  out.kind =
-      static_cast<CollectiveKind>(reader.choice("collective", collective_names()).value_or(0));
-  if (const auto placement = reader.required("placement")) {
-    for (const JsonValue& node : placement->items()) {
-      const std::int64_t ranks = node.integer().value_or(0);
-      if (ranks < 0 || ranks > kMaxGpus) {
-        node.fail(ErrorCode::kBadValue, node.dump() + " is out of range",
-                  fmt::format("0 to {}", kMaxGpus));
-        return;
-      }
-      out.placement.push_back(static_cast<int>(ranks));
-    }
-  }
-  out.concurrent = static_cast<int>(reader.required_integer("concurrent", 1, kMaxGpus));
-  out.cpu_share = reader.number("cpu_share", 0, 1).value_or(1);
-  out.stretch = reader.number("stretch", 0, kMostStretch).value_or(0);
-  if (const auto points = reader.required("points")) {
-    for (const JsonValue& item : points->items()) {
-      ObjectReader point(item);
-      const ByteCount bytes = point.required_integer("bytes", 1);
-      if (const auto measurement = point.required("measurement")) {
-        out.points.push_back({bytes, read_measurement(*measurement)});
-      }
-      point.finish();
-    }
-  }
-  reader.finish();
+  auto out = read_object<MeasuredCollective>(value);
   // Groups that are placed alike share one curve, whatever they are for.
   const std::string key = fmt::format("{} {} {}", static_cast<int>(out.kind),
                                       json_text(SortedJson(out.placement)), out.concurrent);

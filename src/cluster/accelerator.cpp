@@ -43,8 +43,7 @@ T required_positive(ObjectReader& reader, std::string_view key, std::optional<T>
 
 void read_dense_peak(const JsonValue& value, Accelerator& accelerator) {
   ObjectReader peaks(value);
-  for (const DataType type :
-       {DataType::kFp32, DataType::kTf32, DataType::kBf16, DataType::kFp16, DataType::kFp8}) {
+  for (const DataType type : kPrecisions) {
     const char* key = name_of(type);
     const auto rate = peaks.flops_rate(key);
     if (!rate) continue;

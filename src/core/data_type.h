@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace stepcast {
@@ -8,6 +9,14 @@ namespace stepcast {
 // kTf32 is what products make of fp32 operands on their way into the matrix units: nothing is
 // stored or sent so.
 enum class DataType { kFp32, kBf16, kFp16, kFp8, kInt64, kInt8, kTf32 };
+
+// Training may have one of these, and a device its peak in it.
+inline constexpr std::array kPrecisions = {DataType::kBf16, DataType::kFp16, DataType::kFp32,
+                                           DataType::kFp8, DataType::kTf32};
+
+// Only products and attention read these: copies of a wider tensor, with scales beside them
+// (layout/fp8_recipe.h).
+constexpr bool is_scaled(DataType type) { return type == DataType::kFp8; }
 
 constexpr std::int64_t size_of(DataType type) {
   switch (type) {

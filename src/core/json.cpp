@@ -25,7 +25,7 @@ const SortedJson& empty_object() {
 
 // `parse`, which then also refuses what is out of range.
 template <class T>
-auto within(const QuantityLimits& limits, Result<T> (*parse)(std::string_view)) {
+auto of_range(const QuantityLimits& limits, Result<T> (*parse)(std::string_view)) {
   return [&limits, parse](std::string_view text) -> Result<T> {
     Result<T> parsed = parse(text);
     if (!parsed) return parsed;
@@ -105,6 +105,38 @@ std::optional<T> JsonValue::within(std::optional<T> found, T min, T max) const {
   fail(ErrorCode::kBadValue, fmt::format("{} is out of range", *found),
        fmt::format("{} to {}", min, max));
   return std::nullopt;
+}
+
+template <class T, class Parse>
+std::optional<T> JsonValue::quantity(Parse parse) const {
+  const auto report = [&](const Error& error) {
+    fail(error.code, error.message, error.hint);
+    return std::nullopt;
+  };
+  if (!is_text()) {
+    const auto example = parse("");  // its error carries the accepted units
+    return report(
+        {ErrorCode::kBadUnit, dump() + " has no unit", "", "", example.error().front().hint});
+  }
+  const auto parsed = parse(node_->get_text());
+  if (!parsed) return report(parsed.error().front());
+  if (parsed->value() < 0) {
+    return report({ErrorCode::kBadValue, node_->get_text() + " is negative", "", "", ""});
+  }
+  return *parsed;
+}
+
+std::optional<Bytes> JsonValue::bytes() const {
+  return quantity<Bytes>(of_range(kBytesLimits, parse_bytes));
+}
+std::optional<BytesPerSecond> JsonValue::rate() const {
+  return quantity<BytesPerSecond>(of_range(kRateLimits, parse_rate));
+}
+std::optional<Seconds> JsonValue::seconds() const {
+  return quantity<Seconds>(of_range(kSecondsLimits, parse_seconds));
+}
+std::optional<FlopsPerSecond> JsonValue::flops_rate() const {
+  return quantity<FlopsPerSecond>(of_range(kFlopsLimits, parse_flops_rate));
 }
 
 std::optional<std::size_t> JsonValue::choice(const std::vector<std::string>& names) const {
@@ -224,38 +256,21 @@ std::optional<double> ObjectReader::number(std::string_view key, double min, dou
   return found ? found->number(min, max) : std::nullopt;
 }
 
-template <class T, class Parse>
-std::optional<T> ObjectReader::quantity(std::string_view key, Parse parse) {
-  const auto found = value(key);
-  if (!found) return std::nullopt;
-  const auto report = [&](const Error& error) {
-    found->fail(error.code, error.message, error.hint);
-    return std::nullopt;
-  };
-  if (!found->is_text()) {
-    const auto example = parse("");  // its error carries the accepted units
-    return report({ErrorCode::kBadUnit, found->dump() + " has no unit", "", "",
-                   example.error().front().hint});
-  }
-  const auto parsed = parse(*found->text());
-  if (!parsed) return report(parsed.error().front());
-  if (parsed->value() < 0) {
-    return report({ErrorCode::kBadValue, *found->text() + " is negative", "", "", ""});
-  }
-  return *parsed;
-}
-
 std::optional<Bytes> ObjectReader::bytes(std::string_view key) {
-  return quantity<Bytes>(key, within(kBytesLimits, parse_bytes));
+  const auto found = value(key);
+  return found ? found->bytes() : std::nullopt;
 }
 std::optional<BytesPerSecond> ObjectReader::rate(std::string_view key) {
-  return quantity<BytesPerSecond>(key, within(kRateLimits, parse_rate));
+  const auto found = value(key);
+  return found ? found->rate() : std::nullopt;
 }
 std::optional<Seconds> ObjectReader::seconds(std::string_view key) {
-  return quantity<Seconds>(key, within(kSecondsLimits, parse_seconds));
+  const auto found = value(key);
+  return found ? found->seconds() : std::nullopt;
 }
 std::optional<FlopsPerSecond> ObjectReader::flops_rate(std::string_view key) {
-  return quantity<FlopsPerSecond>(key, within(kFlopsLimits, parse_flops_rate));
+  const auto found = value(key);
+  return found ? found->flops_rate() : std::nullopt;
 }
 
 std::optional<std::size_t> ObjectReader::choice(std::string_view key,

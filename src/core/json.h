@@ -38,6 +38,10 @@ class JsonValue {
   std::optional<bool> boolean() const;
   std::optional<double> number(double min, double max) const;
   std::optional<std::int64_t> integer(std::int64_t min, std::int64_t max) const;
+  std::optional<Bytes> bytes() const;  // these are texts with a unit
+  std::optional<BytesPerSecond> rate() const;
+  std::optional<Seconds> seconds() const;
+  std::optional<FlopsPerSecond> flops_rate() const;
   // One of `names`; returns its index. The error lists them and the nearest match.
   std::optional<std::size_t> choice(const std::vector<std::string>& names) const;
   std::vector<JsonValue> items() const;                            // of an array
@@ -46,7 +50,6 @@ class JsonValue {
   const std::string& path() const { return path_; }
   const std::string& file() const;
   const SortedJson& raw() const { return *node_; }
-  SortedJson json() const { return *node_; }
   std::string dump() const;  // compact, for messages
 
   void fail(ErrorCode code, std::string message, std::string hint = "") const;
@@ -60,6 +63,8 @@ class JsonValue {
   std::string path_of(std::string_view key) const;
   template <class T>
   std::optional<T> within(std::optional<T> found, T min, T max) const;
+  template <class T, class Parse>
+  std::optional<T> quantity(Parse parse) const;
 
   const SortedJson* node_;
   std::string path_;
@@ -125,9 +130,6 @@ class ObjectReader {
   static constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;
 
  private:
-  template <class T, class Parse>
-  std::optional<T> quantity(std::string_view key, Parse parse);
-
   JsonValue value_;
   std::set<std::string, std::less<>> asked_;
 };

@@ -30,6 +30,8 @@ struct JsonRange {
   double least = 0;
   double most = 0;            // 0: as much as the type holds
   JsonNames names = nullptr;  // of an enum's values, or of an array's places
+  bool has_unit = false;      // a quantity's text has it, else its key
+  bool is_positive = false;   // not 0
 };
 
 template <class Holder, class Value>
@@ -57,6 +59,17 @@ struct JsonField {
     out.range.names = names;
     return out;
   }
+  // A quantity that is written as text: "3.5 s".
+  constexpr JsonField with_unit() const {
+    JsonField out = *this;
+    out.range.has_unit = true;
+    return out;
+  }
+  constexpr JsonField positive() const {
+    JsonField out = *this;
+    out.range.is_positive = true;
+    return out;
+  }
   // Written where it says more than the struct says without it.
   constexpr JsonField unless_usual() const {
     JsonField out = *this;
@@ -70,6 +83,11 @@ struct JsonField {
     return out;
   }
 };
+// A key for people, that is known and read into nothing.
+struct JsonRemark {
+  const char* key;
+};
+
 template <class Holder, class Value>
 constexpr JsonField<Holder, Value> json_field(const char* key, Value Holder::*member) {
   return {key, member};

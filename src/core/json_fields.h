@@ -9,6 +9,8 @@
 // its keys must be to each other.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <concepts>
@@ -73,6 +75,22 @@ template <class Value>
 bool read_value(const JsonValue& value, const JsonRange& range, Value& out);
 
 template <class Value>
+bool read_with_unit(const JsonValue& value, Value& out) {
+  if constexpr (std::is_same_v<Value, Bytes>) return take(value.bytes(), out);
+  if constexpr (std::is_same_v<Value, BytesPerSecond>) return take(value.rate(), out);
+  if constexpr (std::is_same_v<Value, Seconds>) return take(value.seconds(), out);
+  if constexpr (std::is_same_v<Value, FlopsPerSecond>) return take(value.flops_rate(), out);
+}
+template <class Value>
+std::string text_with_unit(const Value& value) {
+  const char* unit = std::is_same_v<Value, Bytes>            ? "B"
+                     : std::is_same_v<Value, BytesPerSecond> ? "B/s"
+                     : std::is_same_v<Value, Seconds>        ? "s"
+                                                             : "FLOP/s";
+  return fmt::format("{} {}", value.value(), unit);
+}
+
+template <class Value>
 bool read_number(const JsonValue& value, const JsonRange& range, Value& out) {
   if constexpr (std::is_integral_v<Value>) {
     constexpr bool kIsSmall = sizeof(Value) < sizeof(std::int64_t);
@@ -90,9 +108,10 @@ template <class Value>
 bool read_array(const JsonValue& value, const JsonRange& range, Value& out) {
   if (range.names != nullptr) {
     ObjectReader reader(value);
+    const JsonRange each{range.least, range.most};
     for (std::size_t i = 0; i < out.size(); ++i) {
       const auto one = reader.value(range.names()[i]);
-      if (one) read_value(*one, range, out[i]);
+      if (one) read_value(*one, each, out[i]);
     }
     reader.finish();
     return true;
@@ -109,7 +128,7 @@ bool read_array(const JsonValue& value, const JsonRange& range, Value& out) {
 
 template <class Value>
 bool read_value(const JsonValue& value, const JsonRange& range, Value& out) {
-  if constexpr (requires { read_json(value, out); }) {
+  if constexpr (std::is_class_v<Value> && requires { read_json(value, out); }) {
     return read_json(value, out);
   } else if constexpr (Declared<Value>) {
     ObjectReader reader(value);
@@ -123,7 +142,7 @@ bool read_value(const JsonValue& value, const JsonRange& range, Value& out) {
     if (read) out = std::move(inner);
     return read;
   } else if constexpr (kIsTree<Value>) {
-    out = value.json();
+    out = value.raw();
     return true;
   } else if constexpr (std::is_same_v<Value, bool>) {
     return range.names ? take(value.choice(range.names()), out) : take(value.boolean(), out);
@@ -135,13 +154,21 @@ bool read_value(const JsonValue& value, const JsonRange& range, Value& out) {
   } else if constexpr (std::is_enum_v<Value>) {
     return take(value.choice(range.names ? range.names() : enum_names<Value>()), out);
   } else if constexpr (std::is_arithmetic_v<Value>) {
+    if (range.names != nullptr && std::is_integral_v<Value>) {
+      return take(value.choice(range.names()), out);
+    }
     return read_number(value, range, out);
   } else if constexpr (kIsId<Value>) {
     return read_number(value, range, out.value);
   } else if constexpr (Quantity<Value>) {
+    Value quantity{};
     double number = 0;
-    const bool read = read_number(value, range, number);
-    if (read) out = Value(number);
+    const bool read =
+        range.has_unit ? read_with_unit(value, quantity) : read_number(value, range, number);
+    if (read) out = range.has_unit ? quantity : Value(number);
+    if (read && range.is_positive && !(out.value() > 0)) {
+      value.fail(ErrorCode::kBadValue, "0 is out of range", "more than 0");
+    }
     return read;
   } else if constexpr (kIsArray<Value>) {
     return read_array(value, range, out);
@@ -166,13 +193,14 @@ bool read_value(const JsonValue& value, const JsonRange& range, Value& out) {
 }
 
 template <class Value>
-Json value_json(const Value& value, JsonNames names) {
-  if constexpr (requires { written_json(value); }) {
+Json value_json(const Value& value, const JsonRange& range) {
+  const JsonNames names = range.names;
+  if constexpr (std::is_class_v<Value> && requires { written_json(value); }) {
     return written_json(value);
   } else if constexpr (Declared<Value>) {
     return json_of(value);
   } else if constexpr (kIsOptional<Value>) {
-    return value ? value_json(*value, names) : Json();
+    return value ? value_json(*value, range) : Json();
   } else if constexpr (std::is_enum_v<Value>) {
     return names ? names()[static_cast<std::size_t>(value)]
                  : enum_names<Value>()[static_cast<std::size_t>(value)];
@@ -181,7 +209,7 @@ Json value_json(const Value& value, JsonNames names) {
   } else if constexpr (kIsId<Value>) {
     return value.value;
   } else if constexpr (Quantity<Value>) {
-    return value.value();
+    return range.has_unit ? Json(text_with_unit(value)) : Json(value.value());
   } else if constexpr (NamedNumbers<Value>) {
     Json out = Json::object();
     for (const std::string& name : names()) {
@@ -190,13 +218,13 @@ Json value_json(const Value& value, JsonNames names) {
     return out;
   } else if constexpr (Mapping<Value>) {
     Json out = Json::object();
-    for (const auto& [key, one] : value) out[key] = value_json(one, names);
+    for (const auto& [key, one] : value) out[key] = value_json(one, range);
     return out;
   } else if constexpr (List<Value>) {
     Json out = names ? Json::object() : Json::array();
     std::size_t place = 0;
     for (const auto& one : value) {
-      Json json = value_json(one, nullptr);
+      Json json = value_json(one, {});
       if (names) {
         out[names()[place++]] = std::move(json);
       } else {
@@ -233,6 +261,13 @@ void read_field(ObjectReader& reader, const JsonField<Holder, Value>& field, Hol
   if (value) read_value(*value, field.range, out.*field.member);
 }
 
+template <class Holder>
+void read_field(ObjectReader& reader, const JsonRemark& remark, Holder&) {
+  reader.ignore(remark.key);
+}
+template <class Holder>
+void write_field(const Holder&, const JsonRemark&, Json&) {}
+
 template <class Holder, class Value>
 void write_field(const Holder& holder, const JsonField<Holder, Value>& field, Json& out) {
   if (field.is_there && !field.is_there(holder)) return;
@@ -241,13 +276,13 @@ void write_field(const Holder& holder, const JsonField<Holder, Value>& field, Js
     if (!value) return;
   }
   if (field.key == nullptr) {
-    out.update(value_json(value, nullptr));
+    out.update(value_json(value, {}));
     return;
   }
   if constexpr (std::default_initializable<Holder>) {
     if (field.is_usual && field.is_usual(value, Holder{}.*field.member)) return;
   }
-  out[field.key] = value_json(value, field.range.names);
+  out[field.key] = value_json(value, field.range);
 }
 
 }  // namespace json_detail

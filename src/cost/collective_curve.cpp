@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/enum_names.h"
 #include "core/json_tree.h"
 #include "core/remembered_files.h"
 #include "cost/nccl_graph.h"
@@ -232,8 +233,8 @@ MeasuredGroup read_measured_group(ObjectReader& reader) {
   cluster.network = network_named(reader.text("network").value_or(""));
   cluster.nics_per_node = reader.integer("nics_per_node", 1).value_or(0);
   cluster.nic_bandwidth = reader.rate("nic").value_or(BytesPerSecond());
-  result.kind =
-      static_cast<CollectiveKind>(reader.choice("collective", collective_names()).value_or(0));
+  result.kind = static_cast<CollectiveKind>(
+      reader.choice("collective", enum_names<CollectiveKind>()).value_or(0));
   GroupShape& group = result.group;
   group.ranks = reader.required_integer("ranks", 2);
   group.domains = reader.required_integer("domains", 1);
@@ -273,7 +274,7 @@ Json to_json(const MeasuredGroup& measured) {
               {"gpus_per_node", cluster.gpus_per_node},
               {"nvls", cluster.nvls},
               {"cpu", name_of(cluster.cpu)},
-              {"collective", collective_names()[static_cast<std::size_t>(measured.kind)]},
+              {"collective", name_of(measured.kind)},
               {"ranks", measured.group.ranks},
               {"domains", measured.group.domains}};
   if (measured.group.domains > 1) {

@@ -52,17 +52,6 @@ constexpr std::int64_t kExchangeSms = 16;
 
 }  // namespace
 
-const std::vector<std::string>& collective_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> out;
-    for (int kind = 0; kind < kCollectiveKinds; ++kind) {
-      out.emplace_back(name_of(static_cast<CollectiveKind>(kind)));
-    }
-    return out;
-  }();
-  return names;
-}
-
 CollectiveModel::CollectiveModel(const ClusterSpec& cluster, const GroupShape& group,
                                  bool local_pair, const ClusterSpec& tuned_for)
     : cluster_(cluster),

@@ -13,8 +13,6 @@
 
 namespace stepcast {
 
-const std::vector<std::string>& collective_names();  // in files, by CollectiveKind
-
 class CollectiveModel {
  public:
   // The group is a communicator of two or more ranks. A send crosses the network unless

@@ -89,7 +89,7 @@ KernelCosts::GemmSurface KernelCosts::surface_of(const GemmCurve& curve, DataTyp
 
 const KernelCosts::GemmSurface& KernelCosts::surface_of(DataType type) const {
   if (size_of(type) == 2) return gemm_surface_;
-  return type == DataType::kFp8 ? gemm_fp8_surface_ : gemm_fp32_surface_;
+  return is_scaled(type) ? gemm_fp8_surface_ : gemm_fp32_surface_;
 }
 
 void KernelCosts::index_attention_samples(const AttentionVariant& variant) {
@@ -177,7 +177,7 @@ KernelPrice KernelCosts::price(const GroupedGemm& grouped) const {
 }
 
 KernelPrice KernelCosts::price(const Attention& attention) const {
-  if (attention.type == DataType::kFp8) {
+  if (is_scaled(attention.type)) {
     Attention wide = attention;
     wide.type = DataType::kBf16;
     KernelPrice out = price(wide);

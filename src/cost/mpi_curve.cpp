@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost/mpi_curve.h"
+#include "core/enum_names.h"
 
 #include <fmt/format.h>
 
@@ -108,8 +109,8 @@ MpiCurve::Point MpiCurve::at(Bytes size) const {
 MpiCurve read_mpi_curve(ObjectReader& reader) {
   MpiCurve out;
   if (reader.required("collective")) {
-    out.kind =
-        static_cast<CollectiveKind>(reader.choice("collective", collective_names()).value_or(0));
+    out.kind = static_cast<CollectiveKind>(
+        reader.choice("collective", enum_names<CollectiveKind>()).value_or(0));
   }
   const std::int64_t ranks = reader.required_integer("ranks", 2, kMostRanks);
   if (const auto placement = reader.required("placement")) {

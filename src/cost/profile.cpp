@@ -8,6 +8,7 @@
 #include "cluster/data_folder.h"
 #include "core/carried_files.h"
 #include "core/data_name.h"
+#include "core/enum_names.h"
 #include "core/remembered_files.h"
 #include "cost/profile_curves.h"
 #include "cost/profile_document.h"
@@ -89,7 +90,7 @@ Profile read_profile(JsonDocument& document) {
   }
   reader.ignore("notes");
   if (reader.required("provenance")) {
-    if (const auto index = reader.choice("provenance", provenance_names())) {
+    if (const auto index = reader.choice("provenance", enum_names<Provenance>())) {
       out.provenance = static_cast<Provenance>(*index);
     }
   }

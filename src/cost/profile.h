@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "cluster/accelerator.h"
+#include "core/enum_names.h"
 #include "core/json.h"
+#include "core/json_field.h"
 #include "core/result.h"
 #include "cost/collective_curve.h"
 #include "cost/jitter.h"
@@ -28,7 +30,9 @@ namespace stepcast {
 // the power limit.
 enum class Pace { kShortRun, kBackToBack };
 
-// One measured GEMM.
+inline constexpr double kLeastFactor = 1e-6, kMostNumber = 1e6;
+
+// One measured GEMM. A profile has samples as rows under the columns (cost/sample_table.h).
 struct GemmSample {
   GemmRole role;
   std::int64_t batch, m, n, k;
@@ -36,14 +40,24 @@ struct GemmSample {
   std::int64_t output_bytes = 2;  // of an element of C: 4 where the gradient is kept in fp32
   bool accumulate = false;
   double sm_clock_mhz = 0;  // while it was measured; 0: not told
+
+  static auto columns() {
+    using F = GemmSample;
+    return std::tuple{json_field("role", &F::role),
+                      json_field("batch", &F::batch),
+                      json_field("m", &F::m),
+                      json_field("n", &F::n),
+                      json_field("k", &F::k),
+                      json_field("output_bytes", &F::output_bytes),
+                      json_field("accumulate", &F::accumulate),
+                      json_field("median", &F::efficiency).within(kLeastFactor, 10)};
+  }
 };
 
 // A number of a fitted form, or some of one kind, as a profile has it: from this row follow reader
 // and writer (cost/profile_forms.h).
 enum class FormUnit { kPlain, kSeconds, kBytes };
 enum class FormWritten { kAlways, kWhereItSays, kNever };  // more than the form says without it
-inline constexpr double kLeastFactor = 1e-6, kMostNumber = 1e6;
-
 template <class Form, class Value>
 struct FormField {
   const char* key;
@@ -144,6 +158,18 @@ struct AttentionSample {
   bool causal;
   double efficiency;  // of the dense peak, FLOPs as struct Attention counts them
   double sm_clock_mhz = 0;
+
+  static auto columns() {
+    using F = AttentionSample;
+    return std::tuple{json_field("pass", &F::backward).named(words<"forward", "backward">),
+                      json_field("batch", &F::batch),
+                      json_field("heads", &F::heads),
+                      json_field("kv_heads", &F::kv_heads),
+                      json_field("sequence", &F::sequence),
+                      json_field("head_dim", &F::head_dim),
+                      json_field("causal", &F::causal),
+                      json_field("median", &F::efficiency).within(kLeastFactor, 10)};
+  }
 };
 
 struct AttentionFit {

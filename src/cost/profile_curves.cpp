@@ -5,9 +5,11 @@
 
 #include <algorithm>
 
+#include "core/enum_names.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "cost/profile_forms.h"
+#include "cost/sample_table.h"
 #include "layout/choices.h"
 #include "operation/signature.h"
 
@@ -22,153 +24,54 @@ void read_number(ObjectReader& reader, const char* key, double& out, double low 
 }
 
 Provenance read_provenance(ObjectReader& reader, const char* key, Provenance otherwise) {
-  const auto index = reader.choice(key, provenance_names());
+  const auto index = reader.choice(key, enum_names<Provenance>());
   return index ? static_cast<Provenance>(*index) : otherwise;
 }
-
-// Rows of numbers and names under named columns. Read from the raw document: a profile has
-// thousands of cells, and a key path for each would cost more than the parse.
-class SampleTable {
- public:
-  SampleTable(ObjectReader& reader, std::vector<std::string> required) {
-    const auto columns = reader.required("columns");
-    const auto rows = reader.required("rows");
-    if (!columns || !rows) return;
-    std::vector<std::string> names;
-    for (const JsonValue& item : columns->items()) names.push_back(item.text().value_or(""));
-    width_ = names.size();
-    for (const std::string& name : required) {
-      const auto found = std::find(names.begin(), names.end(), name);
-      if (found == names.end()) {
-        columns->fail(ErrorCode::kMissingKey, fmt::format("there is no column '{}'", name),
-                      fmt::format("needs {}", one_of(required)));
-      }
-      columns_.push_back(static_cast<std::size_t>(found - names.begin()));
-    }
-    if (!rows->is_array()) {
-      rows->items();  // reports the wrong type
-      return;
-    }
-    rows_ = *rows;
-  }
-
-  std::size_t size() const { return rows_ ? rows_->raw().size() : 0; }
-
-  // Cell of the `column`-th required column; reports what is no number of [low, high].
-  double number(std::size_t row, std::size_t column, double low, double high) const {
-    const SortedJson* cell = at(row, column);
-    if (cell != nullptr && cell->is_number()) {
-      const double value = cell->get<double>();
-      if (value >= low && value <= high) return value;
-    }
-    report(row, cell, fmt::format("a number from {} to {}", low, high));
-    return low;
-  }
-  std::int64_t count(std::size_t row, std::size_t column) const {
-    const SortedJson* cell = at(row, column);
-    if (cell != nullptr && cell->is_number_integer()) {
-      const auto value = cell->get<std::int64_t>();
-      if (value >= 1 && value <= ObjectReader::kMaxCount) return value;
-    }
-    report(row, cell, "a whole number of at least 1");
-    return 1;
-  }
-  std::string text(std::size_t row, std::size_t column) const {
-    const SortedJson* cell = at(row, column);
-    if (cell != nullptr && cell->is_string()) return cell->get<std::string>();
-    report(row, cell, "text");
-    return "";
-  }
-  std::size_t choice(std::size_t row, std::size_t column,
-                     const std::vector<std::string>& names) const {
-    const SortedJson* cell = at(row, column);
-    if (cell != nullptr && cell->is_string()) {
-      const auto found = std::find(names.begin(), names.end(), cell->get_text());
-      if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-    }
-    report(row, cell, one_of(names));
-    return 0;
-  }
-
- private:
-  const SortedJson* at(std::size_t row, std::size_t column) const {
-    const SortedJson& line = rows_->raw()[row];
-    if (!line.is_array() || line.size() != width_ || columns_[column] >= width_) return nullptr;
-    return &line[columns_[column]];
-  }
-  void report(std::size_t row, const SortedJson* cell, const std::string& accepted) const {
-    if (columns_.empty()) return;
-    const JsonValue line = rows_->items()[row];
-    line.fail(ErrorCode::kBadValue,
-              cell == nullptr ? fmt::format("the row has not {} cells", width_)
-                              : fmt::format("{} is not accepted here", json_text(*cell)),
-              accepted);
-  }
-
-  std::vector<std::size_t> columns_;
-  std::size_t width_ = 0;
-  std::optional<JsonValue> rows_;
-};
-
-constexpr double kTiny = 1e-6;
 
 void read_gemm_samples(const JsonValue& value, GemmCurve& curve) {
   ObjectReader reader(value);
   curve.samples_provenance = read_provenance(reader, "provenance", Provenance::kMeasured);
-  read_number(reader, "reach", curve.neighbourhood.reach, kTiny, 100);
-  read_number(reader, "shrinkage", curve.neighbourhood.shrinkage, kTiny, 100);
+  read_number(reader, "reach", curve.neighbourhood.reach, kLeastFactor, 100);
+  read_number(reader, "shrinkage", curve.neighbourhood.shrinkage, kLeastFactor, 100);
   curve.neighbourhood.all_roles = reader.boolean("all_roles").value_or(false);
-  const SampleTable table(reader,
-                          {"role", "batch", "m", "n", "k", "output_bytes", "accumulate", "median"});
-  curve.samples.reserve(table.size());
-  for (std::size_t row = 0; row < table.size(); ++row) {
-    GemmSample sample;
-    sample.role = static_cast<GemmRole>(table.choice(row, 0, gemm_role_names()));
-    sample.batch = table.count(row, 1);
-    sample.m = table.count(row, 2);
-    sample.n = table.count(row, 3);
-    sample.k = table.count(row, 4);
-    sample.output_bytes = table.count(row, 5);
-    sample.accumulate = table.number(row, 6, 0, 1) > 0;
-    sample.efficiency = table.number(row, 7, kTiny, 10);
-    curve.samples.push_back(sample);
-  }
+  curve.samples = read_samples<GemmSample>(reader);
   reader.finish();
 }
 
 void read_attention_samples(const JsonValue& value, AttentionVariant& variant) {
   ObjectReader reader(value);
   variant.samples_provenance = read_provenance(reader, "provenance", Provenance::kMeasured);
-  const SampleTable table(
-      reader, {"pass", "batch", "heads", "kv_heads", "sequence", "head_dim", "causal", "median"});
-  for (std::size_t row = 0; row < table.size(); ++row) {
-    AttentionSample sample;
-    sample.backward = table.choice(row, 0, {"forward", "backward"}) == 1;
-    sample.batch = table.count(row, 1);
-    sample.heads = table.count(row, 2);
-    sample.kv_heads = table.count(row, 3);
-    sample.sequence = table.count(row, 4);
-    sample.head_dim = table.count(row, 5);
-    sample.causal = table.number(row, 6, 0, 1) > 0;
-    sample.efficiency = table.number(row, 7, kTiny, 10);
-    variant.samples.push_back(sample);
-  }
+  variant.samples = read_samples<AttentionSample>(reader);
   reader.finish();
 }
 
+// An operation that was measured as it stands in a program; times in seconds.
+struct ExactSample {
+  std::string signature;
+  double mean, deviation, median, p10, p90;
+
+  static auto columns() {
+    using F = ExactSample;
+    const auto time = [](const char* key, double F::*member, double least = 0) {
+      return json_field(key, member).within(least, kLargest);
+    };
+    return std::tuple{json_field("signature", &F::signature),
+                      time("mean", &F::mean, 1e-12),
+                      time("deviation", &F::deviation),
+                      time("median", &F::median),
+                      time("p10", &F::p10),
+                      time("p90", &F::p90)};
+  }
+};
+
 void read_exact_samples(const JsonValue& value, Profile& profile) {
   ObjectReader reader(value);
-  const SampleTable table(reader, {"signature", "mean", "deviation", "median", "p10", "p90"});
-  for (std::size_t row = 0; row < table.size(); ++row) {
-    const auto time = [&](std::size_t column, double least) {
-      return table.number(row, column, least, kLargest);
-    };
-    const double mean = time(1, 1e-12), deviation = time(2, 0), middle = time(3, 0);
-    const double body = (time(5, 0) - time(4, 0)) / kP10ToP90;
+  for (const ExactSample& one : read_samples<ExactSample>(reader)) {
+    const double body = (one.p90 - one.p10) / kP10ToP90;
     const double variance = body * body;
-    profile.exact[table.text(row, 0)] = {Seconds(mean),
-                                         {variance, Seconds(std::max(0.0, mean - middle)),
-                                          std::max(0.0, deviation * deviation - variance)}};
+    profile.exact[one.signature] = {Seconds(one.mean),
+                                    {variance, Seconds(std::max(0.0, one.mean - one.median)),
+                                     std::max(0.0, one.deviation * one.deviation - variance)}};
   }
   reader.finish();
 }
@@ -245,30 +148,6 @@ std::vector<Framework> read_framework_list(ObjectReader& reader) {
     }
   }
   return out;
-}
-
-const std::vector<std::string>& elementwise_kind_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> out;
-    for (int kind = 0; kind < kMemoryBoundKinds; ++kind) {
-      out.emplace_back(name_of(static_cast<MemoryBoundKind>(kind)));
-    }
-    return out;
-  }();
-  return names;
-}
-
-const std::vector<std::string>& gemm_role_names() {
-  static const std::vector<std::string> names = {name_of(GemmRole::kForward),
-                                                 name_of(GemmRole::kInputGradient),
-                                                 name_of(GemmRole::kWeightGradient)};
-  return names;
-}
-
-const std::vector<std::string>& provenance_names() {
-  static const std::vector<std::string> names = {"measured", "interpolated", "extrapolated",
-                                                 "data_sheet"};
-  return names;
 }
 
 const std::vector<std::string>& curve_names() {

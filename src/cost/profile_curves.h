@@ -8,9 +8,6 @@
 namespace stepcast {
 
 // Names of MemoryBoundKind and GemmRole in files, in the order of their enumerators.
-const std::vector<std::string>& elementwise_kind_names();
-const std::vector<std::string>& gemm_role_names();
-const std::vector<std::string>& provenance_names();
 const std::vector<std::string>& curve_names();  // in the order of Curve
 
 // The frameworks that the list "frameworks" names; none where it is left out. Errors go to the

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "core/enum_names.h"
 #include "cost/profile_curves.h"
 
 namespace stepcast {
@@ -55,8 +56,8 @@ void read_value(ObjectReader& reader, const auto& field, KindFactors& out) {
   if (!factors) return;
   ObjectReader kinds(*factors);
   for (std::size_t kind = 0; kind < out.size(); ++kind) {
-    out[kind] =
-        kinds.number(elementwise_kind_names()[kind], field.least, field.most).value_or(out[kind]);
+    out[kind] = kinds.number(enum_names<MemoryBoundKind>()[kind], field.least, field.most)
+                    .value_or(out[kind]);
   }
   kinds.finish();
 }
@@ -73,7 +74,7 @@ Json written_value(FormUnit, const Three& factors) {
 Json written_value(FormUnit, const KindFactors& factors) {
   Json out = Json::object();
   for (std::size_t kind = 0; kind < factors.size(); ++kind) {
-    if (factors[kind] != 1) out[elementwise_kind_names()[kind]] = rounded(factors[kind]);
+    if (factors[kind] != 1) out[enum_names<MemoryBoundKind>()[kind]] = rounded(factors[kind]);
   }
   return out;
 }

@@ -8,6 +8,7 @@
 
 #include "cluster/data_folder.h"
 #include "core/gathered_errors.h"
+#include "core/json_fields.h"
 #include "economics/price_document.h"
 
 namespace stepcast {
@@ -24,37 +25,23 @@ bool is_date(const std::string& text) {
   return true;
 }
 
-Price read_price(const JsonValue& value) {
-  constexpr double kMaxDollars = 1e6;
-  ObjectReader object(value);
-  Price out;
-  out.cluster = object.text("cluster").value_or("");
-  out.accelerator = object.text("accelerator").value_or("");
-  if (out.cluster.empty() == out.accelerator.empty()) {
-    value.fail(ErrorCode::kBadValue, "a price is of a cluster or of an accelerator",
-               "give one of the keys cluster and accelerator");
-  }
-  if (object.required("usd_per_gpu_hour")) {
-    out.dollars_per_gpu_hour = object.number("usd_per_gpu_hour", 0, kMaxDollars).value_or(0);
-  }
-  out.rented_together = object.integer("rented_together", 1, 1 << 20).value_or(0);
-  out.least = object.seconds("least_time").value_or(Seconds());
-  out.provider = object.required_text("provider");
-  out.as_of = object.required_text("as_of");
-  if (!out.as_of.empty() && !is_date(out.as_of)) {
-    object.fail("as_of", ErrorCode::kBadValue, fmt::format("'{}' is not a date", out.as_of),
-                "write it like 2026-05 or 2026-05-07");
-  }
-  out.source = object.required_text("source");
-  object.finish();
-  return out;
-}
-
 // A price is of a cluster or of an accelerator; the other name is empty.
 using Thing = std::pair<std::string, std::string>;
 Thing thing_of(const Price& price) { return {price.cluster, price.accelerator}; }
 
 }  // namespace
+
+void Price::check(const JsonValue& value) const {
+  if (cluster.empty() == accelerator.empty()) {
+    value.fail(ErrorCode::kBadValue, "a price is of a cluster or of an accelerator",
+               "give one of the keys cluster and accelerator");
+  }
+  if (!as_of.empty() && !is_date(as_of)) {
+    ObjectReader(value).fail("as_of", ErrorCode::kBadValue,
+                             fmt::format("'{}' is not a date", as_of),
+                             "write it like 2026-05 or 2026-05-07");
+  }
+}
 
 void read_prices(JsonDocument& document, PriceList& prices) {
   ObjectReader object(document.root());
@@ -63,7 +50,7 @@ void read_prices(JsonDocument& document, PriceList& prices) {
   for (const Price& price : prices) known.insert(thing_of(price));
   if (const auto list = object.required("prices")) {
     for (const JsonValue& value : list->items()) {
-      Price price = read_price(value);
+      auto price = read_object<Price>(value);
       if (!known.insert(thing_of(price)).second) {
         value.fail(ErrorCode::kBadValue,
                    fmt::format("a second price of {}{}", price.cluster, price.accelerator),

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "cluster/cluster.h"
+#include "core/json.h"
+#include "core/json_field.h"
 #include "core/quantity.h"
 #include "core/result.h"
 
@@ -22,6 +24,21 @@ struct Price {
   std::string provider = {};
   std::string as_of = {};   // "2026-05", "2026-05-07"
   std::string source = {};  // empty: the user says so
+
+  void check(const JsonValue& value) const;
+
+  static auto fields() {
+    using F = Price;
+    return std::tuple{
+        json_field("cluster", &F::cluster),
+        json_field("accelerator", &F::accelerator),
+        json_field("usd_per_gpu_hour", &F::dollars_per_gpu_hour).required().within(0, 1e6),
+        json_field("rented_together", &F::rented_together).within(1, 1 << 20),
+        json_field("least_time", &F::least).with_unit(),
+        json_field("provider", &F::provider).required(),
+        json_field("as_of", &F::as_of).required(),
+        json_field("source", &F::source).required()};
+  }
 };
 
 using PriceList = std::vector<Price>;

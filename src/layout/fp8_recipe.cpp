@@ -53,13 +53,14 @@ ByteCount Fp8::weight_bytes(std::int64_t elements) const {
 }
 
 Fp8 fp8_of(const Scenario& scenario) {
-  if (scenario.training.precision != DataType::kFp8) return {};
+  if (!is_scaled(scenario.training.precision)) return {};
   const auto found = std::ranges::find_if(kRecipes, [&](const Fp8Recipe& recipe) {
     return scenario.training.fp8_recipe == recipe.name;
   });
   STEPCAST_ASSERT(found != kRecipes.end(), "fp8 training has a recipe");
   const ArchitectureTraits& device = traits_of(scenario.cluster.spec.accelerator.architecture);
   return {.recipe = &*found,
+          .type = scenario.training.precision,
           .transposes = !found->scales_by_direction && !device.reads_fp8_both_ways,
           .norm_writes = found->norm_writes && scenario.rules.norms_into_products,
           .norms_into_products = scenario.rules.norms_into_products,

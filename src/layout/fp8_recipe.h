@@ -32,6 +32,7 @@ std::span<const Fp8Recipe> fp8_recipes();
 // Says what fp8 comes to in one scenario.
 struct Fp8 {
   const Fp8Recipe* recipe = nullptr;  // null: products read 16 bits or more
+  DataType type = DataType::kFp8;     // of the copies
   // The device multiplies fp8 only with both operands by rows, as Hopper and Ada do: the copy by
   // columns is a transposed one.
   bool transposes = false;

@@ -425,11 +425,11 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
                                  name_of(t.precision)),
                      fmt::format("{} or fp32", name_of(t.precision)));
   }
-  if (!t.fp8_recipe.empty() && t.precision != DataType::kFp8) {
+  if (!t.fp8_recipe.empty() && !is_scaled(t.precision)) {
     findings.illegal("training.fp8_recipe", fmt::format("with precision {}", name_of(t.precision)),
                      "precision fp8 takes a recipe");
   }
-  if (t.precision == DataType::kFp8) check_fp8(s, findings);
+  if (is_scaled(t.precision)) check_fp8(s, findings);
   if (t.lora_rank > 0 && !t.trains_adapters()) {
     findings.illegal("training.lora_rank", "with mode pretrain", "mode lora or qlora takes a rank");
   }

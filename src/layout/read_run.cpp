@@ -4,82 +4,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/json_tree.h"
+#include "core/json_fields.h"
 #include "layout/scenario_input.h"
 
 namespace stepcast {
 namespace {
 
-constexpr double kMaxTokens = 1e18;
-constexpr double kMaxDollars = 1e15;
 constexpr double kMaxPerDay = 1e6;
-
 // Once in the age of the universe. What is rarer is never, and its square is below any number.
 constexpr double kLeastPerDay = 1e-13;
-
-// How often a day something happens: never, or a rate that can be reckoned with.
-std::optional<double> rate_per_day(ObjectReader& object, const char* key) {
-  const auto rate = object.number(key, 0, kMaxPerDay);
-  if (!rate || *rate == 0 || *rate >= kLeastPerDay) return rate;
-  object.fail(key, ErrorCode::kBadValue, fmt::format("{} is out of range", *rate),
-              fmt::format("0, or {} to {}", kLeastPerDay, kMaxPerDay));
-  return std::nullopt;
-}
-
-CheckpointSettings read_checkpoint(const JsonValue& value) {
-  ObjectReader object(value);
-  CheckpointSettings out;
-  out.bytes = object.bytes("bytes");
-  out.bandwidth = object.rate("bandwidth");
-  out.interval = object.seconds("interval");
-  for (const auto& [key, zero] :
-       {std::pair("bandwidth", out.bandwidth && !(out.bandwidth->value() > 0)),
-        std::pair("interval", out.interval && !(out.interval->value() > 0))}) {
-    if (zero) object.fail(key, ErrorCode::kBadValue, "0 is out of range", "more than 0");
-  }
-  object.finish();
-  return out;
-}
-
-StragglerSettings read_stragglers(const JsonValue& value) {
-  ObjectReader object(value);
-  StragglerSettings out;
-  if (object.required("per_node_day")) {
-    out.per_node_day = rate_per_day(object, "per_node_day").value_or(0);
-  }
-  if (object.required("slowdown")) out.slowdown = object.number("slowdown", 0, 1e3).value_or(0);
-  if (object.required("detection")) {
-    out.detection = object.seconds("detection").value_or(Seconds());
-  }
-  object.finish();
-  return out;
-}
-
-PreemptionSettings read_preemption(const JsonValue& value) {
-  ObjectReader object(value);
-  PreemptionSettings out;
-  if (object.required("per_node_day")) {
-    out.per_node_day = rate_per_day(object, "per_node_day").value_or(0);
-  }
-  out.notice = object.seconds("notice").value_or(Seconds());
-  object.finish();
-  return out;
-}
-
-CorruptionSettings read_corruption(const JsonValue& value) {
-  ObjectReader object(value);
-  CorruptionSettings out;
-  if (object.required("per_node_day")) {
-    out.per_node_day = rate_per_day(object, "per_node_day").value_or(0);
-  }
-  if (object.required("check")) out.check = object.seconds("check").value_or(Seconds(1));
-  if (!(out.check.value() > 0) && object.has("check")) {
-    object.fail("check", ErrorCode::kBadValue, "0 is out of range", "more than 0");
-  }
-  out.check_time = object.seconds("check_time").value_or(Seconds());
-  object.finish();
-  return out;
-}
 
 // Tokens as people count them for fine-tuning: examples, passes through them, tokens of each.
 std::optional<double> tokens_of_examples(ObjectReader& object) {
@@ -108,33 +41,27 @@ std::optional<double> tokens_of_examples(ObjectReader& object) {
   return *examples * epochs.value_or(1) * *each;
 }
 
-std::string seconds_text(Seconds time) { return fmt::format("{} s", time.value()); }
-
 }  // namespace
+
+bool read_json(const JsonValue& value, PerDay& out) {
+  const auto rate = value.number(0, kMaxPerDay);
+  if (!rate) return false;
+  if (*rate == 0 || *rate >= kLeastPerDay) {
+    out.rate = *rate;
+    return true;
+  }
+  value.fail(ErrorCode::kBadValue, fmt::format("{} is out of range", *rate),
+             fmt::format("0, or {} to {}", kLeastPerDay, kMaxPerDay));
+  return false;
+}
+Json written_json(const PerDay& per_day) { return per_day.rate; }
 
 RunSettings read_run(const JsonValue& value) {
   ObjectReader object(value);
   RunSettings out;
   const auto of_examples = tokens_of_examples(object);
-  out.tokens = object.number("tokens", 1, kMaxTokens);
+  read_keys(object, out);
   if (of_examples) out.tokens = std::max(1.0, *of_examples);
-  out.price_per_gpu_hour = object.number("price_per_gpu_hour", 0, kMaxDollars);
-  out.rented_together = object.integer("rented_together", 1, 1 << 20);
-  out.deadline = object.seconds("deadline");
-  out.budget = object.number("budget", 0, kMaxDollars);
-  out.failures_per_node_day = rate_per_day(object, "failures_per_node_day");
-  out.failures_per_day = rate_per_day(object, "failures_per_day").value_or(0);
-  if (const auto inner = object.value("checkpoint")) out.checkpoint = read_checkpoint(*inner);
-  out.restart = object.seconds("restart");
-  out.spare_nodes = object.integer("spare_nodes", 0, 1 << 20).value_or(0);
-  out.repair = object.seconds("repair").value_or(Seconds());
-  out.elastic = object.boolean("elastic").value_or(false);
-  if (const auto inner = object.value("stragglers")) out.stragglers = read_stragglers(*inner);
-  if (const auto inner = object.value("preemption")) out.preemption = read_preemption(*inner);
-  if (const auto inner = object.value("silent_corruption")) {
-    out.silent_corruption = read_corruption(*inner);
-  }
-  out.pue = object.number("pue", 1, 10);
   for (const auto& [limit, stated] : {std::pair("deadline", out.deadline.has_value()),
                                       std::pair("budget", out.budget.has_value())}) {
     if (out.tokens || !stated) continue;
@@ -146,52 +73,7 @@ RunSettings read_run(const JsonValue& value) {
   return out;
 }
 
-SortedJson to_json(const RunSettings& run) {
-  SortedJson out = SortedJson::object();
-  const auto put = [&](const char* key, const std::optional<double>& value) {
-    if (value) out[key] = *value;
-  };
-  const auto put_time = [](SortedJson& object, const char* key,
-                           const std::optional<Seconds>& value) {
-    if (value) object[key] = seconds_text(*value);
-  };
-  put("tokens", run.tokens);
-  put("price_per_gpu_hour", run.price_per_gpu_hour);
-  if (run.rented_together) out["rented_together"] = *run.rented_together;
-  put_time(out, "deadline", run.deadline);
-  put("budget", run.budget);
-  put("failures_per_node_day", run.failures_per_node_day);
-  out["failures_per_day"] = run.failures_per_day;
-  SortedJson checkpoint = SortedJson::object();
-  if (run.checkpoint.bytes) {
-    checkpoint["bytes"] = fmt::format("{} B", run.checkpoint.bytes->value());
-  }
-  if (run.checkpoint.bandwidth) {
-    checkpoint["bandwidth"] = fmt::format("{} B/s", run.checkpoint.bandwidth->value());
-  }
-  put_time(checkpoint, "interval", run.checkpoint.interval);
-  if (!checkpoint.empty()) out["checkpoint"] = std::move(checkpoint);
-  put_time(out, "restart", run.restart);
-  out["spare_nodes"] = run.spare_nodes;
-  out["repair"] = seconds_text(run.repair);
-  if (run.elastic) out["elastic"] = true;
-  if (run.stragglers) {
-    out["stragglers"] = {{"per_node_day", run.stragglers->per_node_day},
-                         {"slowdown", run.stragglers->slowdown},
-                         {"detection", seconds_text(run.stragglers->detection)}};
-  }
-  if (run.preemption) {
-    out["preemption"] = {{"per_node_day", run.preemption->per_node_day},
-                         {"notice", seconds_text(run.preemption->notice)}};
-  }
-  if (run.silent_corruption) {
-    out["silent_corruption"] = {{"per_node_day", run.silent_corruption->per_node_day},
-                                {"check", seconds_text(run.silent_corruption->check)},
-                                {"check_time", seconds_text(run.silent_corruption->check_time)}};
-  }
-  put("pue", run.pue);
-  return out;
-}
+SortedJson to_json(const RunSettings& run) { return json_of(run); }
 
 PlanInput read_plan(const JsonValue& value) {
   ObjectReader object(value);

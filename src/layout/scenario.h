@@ -61,18 +61,19 @@ struct Training {
   CudaGraphs cuda_graphs = CudaGraphs::kOff;
   Release release;
   bool launch_blocking = false;  // every launch waits until its kernel has ended
-  bool fp8_params = false;       // with kFp8: parameters are held and gathered in fp8
-  bool fp8_attention = false;    // with kFp8: attention reads fp8 too
+  bool fp8_params = false;       // with fp8: parameters are held and gathered in fp8
+  bool fp8_attention = false;    // with fp8: attention reads fp8 too
   TrainingMode mode = TrainingMode::kPretrain;
   std::int64_t lora_rank = 0;  // of the adapters; 0 with kPretrain
   AdapterTargets lora_targets;
   std::string software;
 
   bool trains_adapters() const { return mode != TrainingMode::kPretrain; }  // and nothing else
-  // The type of activations, parameters and what is gathered. Only products read fp8 and TF32.
+  // The type of activations, parameters and what is gathered. Only products read scaled types and
+  // TF32.
   DataType wide() const {
     if (precision == DataType::kTf32) return DataType::kFp32;
-    return precision == DataType::kFp8 ? DataType::kBf16 : precision;
+    return is_scaled(precision) ? DataType::kBf16 : precision;
   }
 };
 

@@ -19,8 +19,6 @@ namespace {
 constexpr std::int64_t kDefaultSequenceLimit = 4096;
 constexpr std::int64_t kLoraRank = 16;  // between PEFT's default 8 and the QLoRA paper's 64
 
-constexpr std::array kPrecisions = {DataType::kBf16, DataType::kFp16, DataType::kFp32,
-                                    DataType::kFp8, DataType::kTf32};
 constexpr std::size_t kAccumulatedPrecisions = 3;  // gradients are never fp8 or TF32
 
 template <std::size_t accepted>
@@ -116,7 +114,7 @@ std::string default_framework_words() {
 }
 
 void settle_fp8_recipe(Scenario& s, bool stated) {
-  if (stated || s.training.precision != DataType::kFp8) return;
+  if (stated || !is_scaled(s.training.precision)) return;
   s.training.fp8_recipe = traits_of(s.training.framework).fp8_recipe;
 }
 
@@ -184,7 +182,7 @@ bool has_narrow_moments(const Scenario& s) {
   return s.training.moments_precision != DataType::kFp32;
 }
 bool has_fp8_recipe(const Scenario& s) { return !s.training.fp8_recipe.empty(); }
-bool has_fp8(const Scenario& s) { return s.training.precision == DataType::kFp8; }
+bool has_fp8(const Scenario& s) { return is_scaled(s.training.precision); }
 bool has_attention_kernel(const Scenario& s) { return !s.training.attention_kernel.empty(); }
 bool has_release(const Scenario& s) { return !s.training.release.newest(); }
 bool blocks_launches(const Scenario& s) { return s.training.launch_blocking; }

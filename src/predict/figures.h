@@ -26,6 +26,8 @@ enum FigureTable : unsigned {
   kRungs = 1u << 5,         // beside each rung of an advice, where it fits
 };
 
+enum class Better { kLess, kMore, kNeither };
+
 struct Figure {
   const char* key;    // of files
   const char* title;  // of a column; null where no table has it
@@ -35,6 +37,7 @@ struct Figure {
   const char* words;  // what it is
   unsigned tables = 0;
   const char* required = nullptr;  // its name in --require
+  Better better = Better::kLess;
 };
 
 std::span<const Figure> figures();

@@ -27,7 +27,7 @@ HostCalls calls_beside(const Operation& operation, const Scenario& scenario) {
                       moved->purpose == CollectivePurpose::kCombine;
     if (rows && scenario.layout.overlap.ep) out.operators = host.pairing_operators;
   } else if (const auto* product = std::get_if<GroupedGemm>(&operation.work)) {
-    const bool fp8 = product->input == DataType::kFp8;
+    const bool fp8 = is_scaled(product->input);
     std::int64_t calls = host.product_calls;
     if (fp8 && scales_blocks(scenario)) calls += host.block_scale_calls;
     if (fp8 && product->role == GemmRole::kForward) calls += host.weight_copy_calls;
@@ -36,7 +36,7 @@ HostCalls calls_beside(const Operation& operation, const Scenario& scenario) {
       out.operators = product->experts * host.weight_operators;
     }
   } else if (const auto* dense = std::get_if<Gemm>(&operation.work)) {
-    const bool scales = dense->input == DataType::kFp8 && dense->role == GemmRole::kForward;
+    const bool scales = is_scaled(dense->input) && dense->role == GemmRole::kForward;
     if (scales) out.operators = host.scaled_operators;
   } else if (std::holds_alternative<ResidualAdd>(operation.work)) {
     if (operation.groups > 1) out.operators = operation.groups * host.bias_operators;

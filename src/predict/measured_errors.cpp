@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
 #include <utility>
 
 #include "cluster/data_folder.h"
-#include "core/json_tree.h"
+#include "core/json_fields.h"
 #include "core/remembered_files.h"
 #include "core/text/escape.h"
 
@@ -36,16 +37,22 @@ std::size_t place_of(const std::vector<std::string>& names, const std::string& n
   return static_cast<std::size_t>(std::ranges::lower_bound(names, name) - names.begin());
 }
 
-// Logarithms, in a list.
-std::vector<double> read_errors(ObjectReader& reader, std::string_view key) {
-  std::vector<double> out;
-  const auto list = reader.value(key);
-  if (!list) return out;
-  for (const JsonValue& item : list->items()) {
-    if (const auto error = item.number()) out.push_back(*error);
+// Runs of one source with equal mechanisms, as a line of the file has them.
+struct ErrorRow {
+  std::string source;
+  std::vector<std::string> run;
+  std::vector<double> time, memory;  // logarithms
+  std::vector<std::string> mechanisms;
+
+  static auto fields() {
+    using F = ErrorRow;
+    constexpr double kAny = std::numeric_limits<double>::max();
+    return std::tuple{json_field("source", &F::source).required(), json_field("run", &F::run),
+                      json_field("time", &F::time).within(-kAny, kAny),
+                      json_field("memory", &F::memory).within(-kAny, kAny).unless_usual(),
+                      json_field("mechanisms", &F::mechanisms)};
   }
-  return out;
-}
+};
 
 struct Weighted {
   double value, weight;
@@ -227,17 +234,12 @@ Result<MeasuredErrors> MeasuredErrors::read_from(const DataFolder& folder) {
   std::vector<MeasuredError> errors;
   if (const auto groups = object.required("runs")) {
     for (const JsonValue& item : groups->items()) {
-      ObjectReader row(item);
-      const std::string source = row.required_text("source");
-      const std::vector<std::string> mechanisms = read_texts(row, "mechanisms");
-      const std::vector<double> times = read_errors(row, "time"),
-                                memory = read_errors(row, "memory");
-      const std::vector<std::string> names = read_texts(row, "run");
-      row.finish();
-      for (std::size_t i = 0; i < times.size(); ++i) {
-        MeasuredError& error = errors.emplace_back(MeasuredError{mechanisms, times[i], {}, source});
-        if (i < names.size()) error.run = names[i];
-        if (i < memory.size()) error.memory_log_error = memory[i];
+      const auto row = read_object<ErrorRow>(item);
+      for (std::size_t i = 0; i < row.time.size(); ++i) {
+        MeasuredError& error =
+            errors.emplace_back(MeasuredError{row.mechanisms, row.time[i], {}, row.source});
+        if (i < row.run.size()) error.run = row.run[i];
+        if (i < row.memory.size()) error.memory_log_error = row.memory[i];
       }
     }
   }
@@ -252,11 +254,9 @@ std::string MeasuredErrors::text() const {
       "--errors FILE: of ln(measured / predicted)\",\n \"runs\": [";
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const Group& group = groups_[i];
-    Json row{{"source", sources_[group.source]}, {"run", group.names}, {"time", group.times}};
-    if (!group.memory.empty()) row["memory"] = group.memory;
-    row["mechanisms"] = Json::array();
-    for (const std::size_t at : group.mechanisms) row["mechanisms"].push_back(mechanisms_[at]);
-    out += (i == 0 ? "\n  " : ",\n  ") + json_text(row);
+    ErrorRow row{sources_[group.source], group.names, group.times, group.memory, {}};
+    for (const std::size_t at : group.mechanisms) row.mechanisms.push_back(mechanisms_[at]);
+    out += (i == 0 ? "\n  " : ",\n  ") + json_text(json_of(row));
   }
   return out + "\n ]\n}\n";
 }

@@ -56,7 +56,7 @@ class Mechanisms {
   void work() {
     const Training& training = scenario_.training;
     add_own(true, name_of(training.precision));
-    const bool in_fp8 = training.precision == DataType::kFp8;
+    const bool in_fp8 = is_scaled(training.precision);
     add(in_fp8, fmt::format("fp8 recipe {}", training.fp8_recipe));
     add(training.fp8_params, "parameters in fp8");
     add(training.fp8_attention, "attention in fp8");

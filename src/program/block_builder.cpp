@@ -170,7 +170,7 @@ AttentionSizes BlockBuilder::attention_sizes() const {
 
 void BlockBuilder::gemm(const char* name, GemmRole role, std::int64_t m, std::int64_t n,
                         std::int64_t k, Buffers reads, Buffers writes, bool bias, bool in_fp8) {
-  const DataType input = in_fp8 ? DataType::kFp8 : shape_.product;
+  const DataType input = shape_.multiplied(in_fp8);
   add(name, Gemm{role, 1, m, n, k, input, shape_.type, false, bias}, reads, writes);
 }
 
@@ -214,7 +214,7 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::in
                                    std::int64_t tokens) {
   if (!trains(weight)) return;
   const std::int64_t elements = n * k;
-  const DataType input = in_fp8 ? DataType::kFp8 : shape_.product;
+  const DataType input = shape_.multiplied(in_fp8);
   Gemm gemm{GemmRole::kWeightGradient,           1,     n,           k,
             tokens > 0 ? tokens : shape_.tokens, input, shape_.type, false};
   BufferId fresh;

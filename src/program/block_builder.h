@@ -45,6 +45,10 @@ struct Shape {
   TrainingMode mode;
   std::int64_t lora_rank;
   std::int64_t element;  // bytes of `type`
+
+  // In what products of layers, and attention, read their operands.
+  DataType multiplied(bool in_fp8) const { return in_fp8 ? fp8.type : product; }
+  DataType attended() const { return multiplied(fp8_attention); }
 };
 
 // A weight gradient is written in one of these ways.

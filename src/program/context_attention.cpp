@@ -16,7 +16,7 @@ struct Part {
         kv_heads(of.kv_heads / exchange),
         query(of.batch * rows * heads * of.head_dim),
         key_value(2 * of.batch * rows * kv_heads * of.head_dim),
-        type(of.fp8_attention ? DataType::kFp8 : of.type) {}
+        type(of.fp8_attention ? of.fp8.type : of.type) {}
 
   AxisGroup ring_group() const {
     return exchange == 1 ? AxisGroup::kContext : AxisGroup::kContextOuter;

@@ -17,7 +17,7 @@ std::int64_t score_elements(const Shape& shape) {
 }
 
 Attention fused(const Shape& shape, bool backward, const AttentionSpan& span) {
-  const DataType type = shape.fp8_attention ? DataType::kFp8 : shape.product;
+  const DataType type = shape.attended();
   return {backward,       shape.batch,    shape.heads, shape.kv_heads, shape.sequence,
           shape.sequence, shape.head_dim, true,        type,           {},
           span.window,    span.chunk};
@@ -176,7 +176,7 @@ BufferId cast_for_attention(BlockBuilder& builder, bool backward, std::int64_t e
                             BlockBuilder::Buffers from) {
   const Shape& shape = builder.shape();
   const BufferId out = builder.buffer(backward ? "context_gradient_fp8" : "qkv_fp8",
-                                      shape.fp8.copy_bytes(elements), DataType::kFp8);
+                                      shape.fp8.copy_bytes(elements), shape.fp8.type);
   const double element = static_cast<double>(shape.element);
   if (shape.fp8.recipe->finds_scale) {
     builder.add("find_scale",
@@ -185,7 +185,7 @@ BufferId cast_for_attention(BlockBuilder& builder, bool backward, std::int64_t e
                 from, {});
   }
   builder.add("cast_to_fp8",
-              Cast{CastSubject::kOperand, backward, shape.type, DataType::kFp8,
+              Cast{CastSubject::kOperand, backward, shape.type, shape.fp8.type,
                    builder.size(elements, 0, element + 1 + shape.fp8.recipe->scale_bytes)},
               from, {out});
   return out;

@@ -35,7 +35,7 @@ ExpertLayer::ExpertLayer(const Scenario& scenario, BlockBuilder& builder)
 
 GroupedGemm ExpertLayer::product(GemmRole role, std::int64_t outputs, std::int64_t inputs) const {
   const Shape& shape = builder_.shape();
-  const DataType read = shape.fp8 ? DataType::kFp8 : shape.product;
+  const DataType read = shape.multiplied(static_cast<bool>(shape.fp8));
   return {role, shape_.local, shape_.rows, outputs, inputs, read, shape.type, false};
 }
 

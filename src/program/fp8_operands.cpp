@@ -7,7 +7,7 @@ namespace stepcast {
 namespace {
 
 BufferId copy_of(BlockBuilder& builder, const char* name, std::int64_t elements) {
-  return builder.buffer(name, builder.shape().fp8.copy_bytes(elements), DataType::kFp8);
+  return builder.buffer(name, builder.shape().fp8.copy_bytes(elements), builder.shape().fp8.type);
 }
 
 KernelSize size_of_cast(std::int64_t elements, double bytes, std::int64_t launches) {
@@ -31,7 +31,7 @@ void find_scale(BlockBuilder& builder, BufferId x, std::int64_t elements, bool b
 // A forward cast of one buffer in 16 bits or more.
 const Cast* forward_cast(const Operation& operation) {
   const auto* cast = std::get_if<Cast>(&operation.work);
-  if (cast == nullptr || cast->backward || cast->from == DataType::kFp8) return nullptr;
+  if (cast == nullptr || cast->backward || is_scaled(cast->from)) return nullptr;
   return operation.reads.size() == 1 ? cast : nullptr;
 }
 
@@ -86,7 +86,7 @@ Operand cast_operand(BlockBuilder& builder, BufferId x, std::int64_t elements, b
   const double read = static_cast<double>(elements) * static_cast<double>(shape.element);
   builder.add(
       "cast_to_fp8",
-      Cast{CastSubject::kOperand, backward, shape.type, DataType::kFp8,
+      Cast{CastSubject::kOperand, backward, shape.type, fp8.type,
            size_of_cast(elements, read + written, static_cast<std::int64_t>(copies.size()))},
       {x}, {out.rows});
   builder.last().writes = copies;
@@ -97,16 +97,17 @@ BufferId gather_copy(BlockBuilder& builder, const char* name, BufferId share, st
                      BlockStream stream) {
   const BufferId whole = copy_of(builder, name, elements);
   builder.collective(name, CollectiveKind::kAllGather, AxisGroup::kTensor,
-                     builder.shape().fp8.copy_bytes(elements), DataType::kFp8, {share}, {whole},
-                     CollectivePurpose::kActivations, stream);
+                     builder.shape().fp8.copy_bytes(elements), builder.shape().fp8.type, {share},
+                     {whole}, CollectivePurpose::kActivations, stream);
   return whole;
 }
 
 BufferId transposed(BlockBuilder& builder, BufferId rows, std::int64_t elements, bool backward) {
-  if (!builder.shape().fp8.transposes) return rows;
+  const Fp8& fp8 = builder.shape().fp8;
+  if (!fp8.transposes) return rows;
   const BufferId columns = copy_of(builder, "transposed_fp8", elements);
   builder.add("transpose_fp8",
-              Cast{CastSubject::kOperand, backward, DataType::kFp8, DataType::kFp8,
+              Cast{CastSubject::kOperand, backward, fp8.type, fp8.type,
                    size_of_cast(elements, 2.0 * static_cast<double>(elements), 1)},
               {rows}, {columns});
   return columns;

@@ -44,12 +44,12 @@ void cast_weights(BlockBuilder& builder, const Scenario& scenario, std::int64_t 
                 Cast{CastSubject::kWeight,
                      false,
                      scenario.training.wide(),
-                     DataType::kFp8,
+                     shape.fp8.type,
                      {elements, 0, element * static_cast<double>(elements) + copies}},
                 {}, {});
   } else if (shape.fp8.has_two_copies()) {
     builder.add("transpose_weights",
-                Cast{CastSubject::kWeight, false, DataType::kFp8, DataType::kFp8,
+                Cast{CastSubject::kWeight, false, shape.fp8.type, shape.fp8.type,
                      builder.size(elements, 0, 2)},
                 {}, {});
   }

@@ -45,7 +45,7 @@ BufferId LatentAttention::of_heads(const char* name, std::int64_t width) {
 
 Attention LatentAttention::attention(bool backward) const {
   const Shape& shape = builder_.shape();
-  const DataType type = shape.fp8_attention ? DataType::kFp8 : shape.product;
+  const DataType type = shape.attended();
   return {backward,       shape.batch, heads(), heads(), shape.sequence,
           shape.sequence, key_width(), true,    type,    {mla_.v_head_dim}};
 }

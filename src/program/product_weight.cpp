@@ -27,9 +27,9 @@ BufferId cast(BlockBuilder& builder, ParameterId matrix, std::int64_t elements, 
   const Shape& shape = builder.shape();
   const bool gathered_so = shape.fp8_params && !shape.fp8.recipe->gathers_wide;
   if (gathered_so && !(backward && shape.fp8.has_two_copies())) return {};
-  const BufferId copy = builder.buffer("weight_fp8", shape.fp8.copy_bytes(elements), DataType::kFp8,
+  const BufferId copy = builder.buffer("weight_fp8", shape.fp8.copy_bytes(elements), shape.fp8.type,
                                        MemoryCategory::kWorkspace);
-  const DataType from = gathered_so ? DataType::kFp8 : shape.type;
+  const DataType from = gathered_so ? shape.fp8.type : shape.type;
   const double read = static_cast<double>(size_of(from));
   if (shape.fp8.recipe->finds_scale && !gathered_so) {
     builder.add("find_scale",
@@ -39,7 +39,7 @@ BufferId cast(BlockBuilder& builder, ParameterId matrix, std::int64_t elements, 
     builder.uses({matrix});
   }
   builder.add("cast_weight",
-              Cast{CastSubject::kWeight, backward, from, DataType::kFp8,
+              Cast{CastSubject::kWeight, backward, from, shape.fp8.type,
                    builder.size(elements, 0, read + 1 + shape.fp8.recipe->weight_scale_bytes)},
               {}, {copy});
   builder.uses({matrix});

@@ -29,7 +29,7 @@ Written ranking(const OffersReport& report, Form form) {
     std::vector<std::string> cells = {fmt::format("{}{}", place, offer.result->proven ? "" : "*"),
                                       offer.request.label, gpus_text(offer), time_text(p.step_time),
                                       number_text(p.tokens_per_s, 3)};
-    for (std::string& cell : run_cells(offer.best->run, length)) cells.push_back(std::move(cell));
+    for (RunCell& cell : run_cells(offer.best->run, length)) cells.push_back(std::move(cell.text));
     cells.push_back(offer_reason(report, offer));
     cells.push_back(choice_text(*offer.planner, offer.best->found.choice));
     table.add_row(std::move(cells));
@@ -85,7 +85,7 @@ Written front(const OffersReport& report, Form form) {
     const Prediction& p = point.layout->found.prediction;
     const auto cells = run_cells(point.layout->run, has_length(report));
     table.add_row({time_text(p.step_time), gib_text(p.peak_device), fmt::format("{}", offer.gpus()),
-                   has_length(report) ? cells[2] : cells[1], offer.request.label,
+                   cells[has_length(report) ? 2 : 1].text, offer.request.label,
                    choice_text(*offer.planner, point.layout->found.choice)});
   }
   return shown(table, form);

@@ -43,7 +43,7 @@ Written ranking(const PlanReport& report, Form form) {
                  range_text(time_text(p.step_time_low), time_text(p.step_time_high)));
     if (money) {
       const RunOutlook run = outlook_of(report.planner, *report.prices, *row.found);
-      for (std::string& cell : run_cells(run, length)) cells.push_back(std::move(cell));
+      for (RunCell& cell : run_cells(run, length)) cells.push_back(std::move(cell.text));
     }
     cells.push_back(std::move(layout));
     cells.push_back(reason(report, *row.found));

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "core/unit_text.h"
+#include "economics/outlook_figures.h"
 #include "predict/figures.h"
 #include "report/number_text.h"
 
@@ -16,17 +17,15 @@ namespace stepcast {
 struct RequiredFigure {
   const char* name;
   bool truth = false;  // stands alone; else it has a limit
-  // Empty where the run has none.
-  std::optional<double> (*of_run)(const RunOutlook& run) = nullptr;
+  const Figure* figure = nullptr;
+  const OutlookFigure* of_run = nullptr;  // neither: whether the plan fits
   Result<double> (*limit)(std::string_view text) = nullptr;
   std::string (*text)(double value) = nullptr;
-  const char* needs = "";          // says what to give where it is not there
-  const Figure* figure = nullptr;  // given: of the forecast, and not of its run
 
   std::optional<double> value(const Prediction& prediction, const RunOutlook* run) const {
     if (figure != nullptr) return figure->of(prediction);
     if (of_run == nullptr) return prediction.fits ? 1 : 0;
-    return run != nullptr ? of_run(*run) : std::nullopt;
+    return run != nullptr ? of_run->of(*run) : std::nullopt;
   }
 };
 
@@ -35,60 +34,32 @@ namespace {
 Result<double> read_seconds(std::string_view text) {
   return parse_seconds(text).map([](Seconds time) { return time.value(); });
 }
-
+Result<double> read_days(std::string_view text) {
+  return parse_count(text).map([](double days) { return days * 86400; });
+}
 Result<double> read_bytes(std::string_view text) {
   return parse_bytes(text).map([](Bytes bytes) { return bytes.value(); });
 }
 
 std::string seconds_text(double value) { return time_text(Seconds(value)); }
 std::string bytes_text(double value) { return gib_text(std::llround(value)) + " GiB"; }
-std::string days_text(double value) { return duration_text(Seconds(value * 86400)); }
+std::string days_text(double value) { return duration_text(Seconds(value)); }
 std::string rate_number_text(double value) { return number_text(value); }
 std::string fraction_text(double value) { return percent_text(value); }
 
-std::optional<double> truth_of(const std::optional<bool>& truth) {
-  if (!truth) return std::nullopt;
-  return *truth ? 1 : 0;
-}
-
-using Run = const RunOutlook&;
-using Value = std::optional<double>;
-
-constexpr const char* kTokens = "--tokens says how long the run is";
-
-constexpr RequiredFigure kOfRun[] = {
-    {"goodput", false, [](Run run) -> Value { return run.forecast.goodput.value; }, parse_fraction,
-     fraction_text, kTokens},
-    {"days", false,
-     [](Run run) -> Value {
-       if (!run.forecast.length) return std::nullopt;
-       return run.forecast.length->wall_s.value / 86400;
-     },
-     parse_count, days_text, kTokens},
-    {"cost", false,
-     [](Run run) -> Value {
-       if (!run.forecast.length || !run.forecast.length->dollars) return std::nullopt;
-       return run.forecast.length->dollars->value;
-     },
-     parse_dollars, dollars_text, "--tokens and a price: --price DOLLARS"},
-    {"deadline", true,
-     [](Run run) -> Value {
-       return run.forecast.length ? truth_of(run.forecast.length->meets_deadline) : std::nullopt;
-     },
-     nullptr, nullptr, "--tokens and --deadline"},
-    {"budget", true,
-     [](Run run) -> Value {
-       return run.forecast.length ? truth_of(run.forecast.length->within_budget) : std::nullopt;
-     },
-     nullptr, nullptr, "--tokens, --budget and a price"},
-};
-
 // How a figure's limit is read and its value said, by its unit.
 RequiredFigure requirable(const Figure& figure) {
-  RequiredFigure out{figure.required, false, nullptr, parse_count, rate_number_text, "", &figure};
+  RequiredFigure out{figure.required, false, &figure, nullptr, parse_count, rate_number_text};
   if (figure.unit == FigureUnit::kSeconds) out.limit = read_seconds, out.text = seconds_text;
   if (figure.unit == FigureUnit::kFraction) out.limit = parse_fraction, out.text = fraction_text;
   if (figure.unit == FigureUnit::kBytes) out.limit = read_bytes, out.text = bytes_text;
+  return out;
+}
+RequiredFigure requirable(const OutlookFigure& figure) {
+  RequiredFigure out{figure.required, figure.unit == OutlookUnit::kTruth, nullptr, &figure};
+  if (figure.unit == OutlookUnit::kSeconds) out.limit = read_days, out.text = days_text;
+  if (figure.unit == OutlookUnit::kFraction) out.limit = parse_fraction, out.text = fraction_text;
+  if (figure.unit == OutlookUnit::kDollars) out.limit = parse_dollars, out.text = dollars_text;
   return out;
 }
 
@@ -98,7 +69,9 @@ const std::vector<RequiredFigure>& requirable_figures() {
     for (const Figure& figure : figures()) {
       if (figure.required != nullptr) out.push_back(requirable(figure));
     }
-    out.insert(out.end(), std::begin(kOfRun), std::end(kOfRun));
+    for (const OutlookFigure& figure : outlook_figures()) {
+      if (figure.required != nullptr) out.push_back(requirable(figure));
+    }
     return out;
   }();
   return all;
@@ -179,7 +152,7 @@ Result<std::vector<std::string>> broken_requirements(const std::vector<Requireme
     const auto value = figure.value(prediction, run);
     if (!value) {
       errors.push_back({ErrorCode::kMissingKey, fmt::format("{} is not known", figure.name), "",
-                        "--require", figure.needs});
+                        "--require", figure.of_run->needs});
     } else if (requirement.at_least ? *value >= requirement.limit : *value <= requirement.limit) {
       continue;
     } else if (figure.truth) {

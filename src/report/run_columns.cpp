@@ -3,61 +3,63 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "economics/outlook_figures.h"
 #include "report/number_text.h"
 
 namespace stepcast {
 namespace {
 
-const std::string kNoPrice = "no price";
-const std::string kNever = "never ends";
+// How long the run takes comes first if the tokens are given.
+std::vector<const OutlookFigure*> shown_figures(bool length) {
+  std::vector<const OutlookFigure*> out;
+  for (const OutlookFigure& figure : outlook_figures()) {
+    if (figure.title != nullptr && (length || !figure.of_length)) out.push_back(&figure);
+  }
+  if (length) std::swap(out[0], out[1]);
+  return out;
+}
+
+std::string text_of(const OutlookFigure& figure, const RunOutlook& run) {
+  const auto value = figure.of(run);
+  const bool priced = run.terms.dollars_per_gpu_hour.has_value();
+  if (!value) return priced || figure.unit == OutlookUnit::kSeconds ? "never ends" : "no price";
+  if (figure.unit == OutlookUnit::kSeconds) return duration_text(Seconds(*value));
+  if (figure.unit == OutlookUnit::kFraction) return percent_text(*value);
+  return figure.unit == OutlookUnit::kDollars ? dollars_text(*value) : number_text(*value, 3);
+}
 
 }  // namespace
 
 std::vector<Column> run_columns(bool length) {
-  if (!length) return {{"goodput"}, {"$/M tokens"}};
-  return {{"run"}, {"goodput"}, {"cost"}, {"$/M tokens"}};
+  std::vector<Column> out;
+  for (const OutlookFigure* figure : shown_figures(length)) out.push_back({figure->title});
+  return out;
 }
 
-std::vector<std::string> run_cells(const RunOutlook& run, bool length) {
-  const RunForecast& forecast = run.forecast;
-  const bool priced = run.terms.dollars_per_gpu_hour.has_value();
-  std::vector<std::string> out;
-  if (length) {
-    out.push_back(forecast.length ? duration_text(Seconds(forecast.length->wall_s.value)) : kNever);
+std::vector<RunCell> run_cells(const RunOutlook& run, bool length) {
+  std::vector<RunCell> out;
+  for (const OutlookFigure* figure : shown_figures(length)) {
+    out.push_back({text_of(*figure, run), figure->of(run)});
   }
-  out.push_back(percent_text(forecast.goodput.value));
-  if (length) {
-    const bool dollars = forecast.length && forecast.length->dollars;
-    out.push_back(dollars ? dollars_text(forecast.length->dollars->value)
-                          : (priced ? kNever : kNoPrice));
-  }
-  out.push_back(forecast.dollars_per_million_tokens
-                    ? number_text(*forecast.dollars_per_million_tokens, 3)
-                    : (priced ? kNever : kNoPrice));
   return out;
 }
 
 std::vector<Column> run_csv_columns() {
-  return {{"goodput"},        {"wall_time_s"},  {"cost_usd"}, {"usd_per_million_tokens"},
-          {"meets_deadline"}, {"within_budget"}};
+  std::vector<Column> out;
+  for (const OutlookFigure& figure : outlook_figures()) out.push_back({figure.key});
+  return out;
 }
 
 std::vector<std::string> run_csv_cells(const RunOutlook& run) {
-  const RunForecast& forecast = run.forecast;
-  const auto number = [](std::optional<double> value) { return value ? exact_text(*value) : ""; };
-  const auto truth = [](std::optional<bool> value) {
-    return value ? (*value ? "true" : "false") : "";
-  };
-  std::optional<double> wall, dollars;
-  std::optional<bool> deadline, budget;
-  if (forecast.length) {
-    wall = forecast.length->wall_s.value;
-    if (forecast.length->dollars) dollars = forecast.length->dollars->value;
-    deadline = forecast.length->meets_deadline;
-    budget = forecast.length->within_budget;
+  std::vector<std::string> out;
+  for (const OutlookFigure& figure : outlook_figures()) {
+    const auto value = figure.of(run);
+    std::string& cell = out.emplace_back(value ? exact_text(*value) : "");
+    if (value && figure.unit == OutlookUnit::kTruth) cell = *value > 0 ? "true" : "false";
   }
-  return {exact_text(forecast.goodput.value),          number(wall),    number(dollars),
-          number(forecast.dollars_per_million_tokens), truth(deadline), truth(budget)};
+  return out;
 }
 
 std::string price_text(const RunTerms& terms) {

@@ -2,6 +2,7 @@
 // The forecast of a run as columns of a table that ranks plans.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,16 @@
 
 namespace stepcast {
 
+// A cell of a run: what people read, and its value where there is one.
+struct RunCell {
+  std::string text;
+  std::optional<double> value;
+};
+
 // "run", "goodput", "cost", "$/M tokens"; without the first and third where `length` is
 // false: no number of tokens is given.
 std::vector<Column> run_columns(bool length);
-std::vector<std::string> run_cells(const RunOutlook& run, bool length);
+std::vector<RunCell> run_cells(const RunOutlook& run, bool length);
 
 std::vector<Column> run_csv_columns();
 std::vector<std::string> run_csv_cells(const RunOutlook& run);

@@ -37,8 +37,8 @@ std::string points_text(double difference) {
 
 std::string value_text(const RunFigure& figure, double value) {
   if (figure.is_memory()) return memory_text(value);
-  if (figure.unit == FigureUnit::kSeconds) return time_text(Seconds(value));
-  return figure.unit == FigureUnit::kFraction ? percent_text(value) : number_text(value);
+  if (figure.forecast.unit == FigureUnit::kSeconds) return time_text(Seconds(value));
+  return figure.forecast.unit == FigureUnit::kFraction ? percent_text(value) : number_text(value);
 }
 
 TextTable figure_table(const Validation& validation) {
@@ -56,8 +56,8 @@ TextTable figure_table(const Validation& validation) {
     const Spread* spread = figure.spread ? figure.spread(validation.measured) : nullptr;
     const ComparedFigure* compared = validation.figure(figure.key);
     table.add_row(
-        {figure.title, text(figure.predicted(predicted)),
-         figure.unit != FigureUnit::kSeconds
+        {figure.title, text(figure.forecast.of(predicted)),
+         figure.forecast.unit != FigureUnit::kSeconds
              ? ""
              : range_text(time_text(predicted.step_time_low), time_text(predicted.step_time_high)),
          text(*run), spread ? range_text(text(spread->p10), text(spread->p90)) : "",

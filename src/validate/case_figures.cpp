@@ -8,13 +8,13 @@
 namespace stepcast {
 
 void CaseFigures::check(const JsonValue& value) const {
-  if (value.is_object() && value.json().empty()) {
+  if (value.is_object() && value.raw().empty()) {
     value.fail(ErrorCode::kMissingKey, "a case needs one measured figure or more");
   }
 }
 
 void CaseErrors::check(const JsonValue& value) const {
-  if (value.is_object() && value.json().empty()) {
+  if (value.is_object() && value.raw().empty()) {
     value.fail(ErrorCode::kMissingKey, "limits nothing", "\"step_time\": 0.05");
   }
 }

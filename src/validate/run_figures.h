@@ -13,10 +13,9 @@
 namespace stepcast {
 
 struct RunFigure {
-  const char* key;  // of files
-  FigureUnit unit;
+  const char* key;                                            // of files
+  const Figure& forecast;                                     // stands beside it
   std::optional<double> (*measured)(const MeasuredRun& run);  // nothing: it has none
-  double (*predicted)(const Prediction& prediction);
   const char* title = nullptr;  // of its row in a table; null: only files and pages
   const Spread* (*spread)(const MeasuredRun& run) = nullptr;
   const char* limited = nullptr;  // as --tolerance and --drift name it
@@ -24,7 +23,7 @@ struct RunFigure {
   double drift = 0;               // from a baseline, unless --drift says otherwise
   bool as_difference = false;     // not as a ratio: a bubble may be zero
 
-  bool is_memory() const { return unit == FigureUnit::kBytes; }
+  bool is_memory() const { return forecast.unit == FigureUnit::kBytes; }
 };
 
 std::span<const RunFigure> run_figures();

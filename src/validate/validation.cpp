@@ -24,7 +24,7 @@ std::vector<ComparedFigure> compare_figures(const Prediction& predicted,
   for (const RunFigure& figure : run_figures()) {
     const auto run = figure.measured(measured);
     if (!run) continue;
-    const double forecast = figure.predicted(predicted);
+    const double forecast = figure.forecast.of(predicted);
     out.push_back({figure.key, forecast, *run,
                    figure.as_difference ? forecast - *run : relative(forecast, *run)});
   }

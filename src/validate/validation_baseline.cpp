@@ -121,10 +121,11 @@ void compare_side(const RecordedFigures& recorded, const Validation& validation,
     row.change = row.now - row.recorded;
     if (!one->as_difference && row.recorded != 0) row.change /= row.recorded;
     if (std::abs(row.change) > *row.limit) {
-      row.state = predicted || row.change > 0 ? DriftState::kBroken : DriftState::kBetter;
+      const bool is_worse = (row.change > 0) == (one->forecast.better == Better::kLess);
+      row.state = predicted || is_worse ? DriftState::kBroken : DriftState::kBetter;
     }
     if (row.state == DriftState::kBroken) {
-      const bool time = one->unit == FigureUnit::kSeconds;
+      const bool time = one->forecast.unit == FigureUnit::kSeconds;
       out.broken.push_back(
           {title_of(row), fmt::format("{} against the baseline, beyond the limit of {}{}",
                                       change_text(row.change, one->as_difference),

@@ -5,8 +5,6 @@
 #include <sys/prctl.h>
 
 #include <cstdio>
-#include <new>
-#include <system_error>
 
 #include "calibrate/measure/rank_context.h"
 #include "comm/host_group.h"
@@ -27,16 +25,12 @@ int run(const std::string& file) {
   RankReporter report(mpi.rank());
   tell_when_memory_ends(report);
   report.started();
-  const auto fail = [&](RankFailure kind, const char* what) {
-    report.failed(kind, what);
-    return 1;
-  };
-  try {
+  return tell_of_failures(report, [&] {
     const auto job = load_job(file);
     if (!job) throw JobFailure(job.error());
     const auto world = mpi.world();
     const RankContext rank{*job, *world, report, mpi.hostname()};
-    if (job->task == "run") {
+    if (job->is_run()) {
       HostGroup group(*world);
       run_job({.job = *job,
                .report = report,
@@ -46,26 +40,12 @@ int run(const std::string& file) {
                .all_reduce = [&](std::span<float> values,
                                  Reduction reduction) { world->all_reduce(values, reduction); },
                .device = [] { return std::make_unique<HostDevice>(); }});
-    } else if (job->task == "calibrate") {
+    } else if (job->is_calibration()) {
       calibrate_job(rank);
     } else {
       throw JobFailure(RankFailure::kInput, "task: '" + job->task + "' is not run or calibrate");
     }
-    report.finished();
-    return 0;
-  } catch (const JobFailure& error) {
-    fail(error.kind(), error.what());
-  } catch (const CommunicationError& error) {
-    fail(RankFailure::kCommunication, error.what());
-  } catch (const std::bad_alloc&) {
-    fail(RankFailure::kOutOfMemory, kNoMemory);
-  } catch (const std::system_error& error) {
-    fail(RankFailure::kMachine, error.what());
-  } catch (const std::exception& error) {
-    fail(RankFailure::kInternal, error.what());
-  }
-  // Ends without waiting for ranks that will not come: mpirun ends them.
-  std::_Exit(1);
+  });
 }
 
 }  // namespace

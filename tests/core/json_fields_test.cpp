@@ -40,6 +40,7 @@ struct Whole {
   std::optional<Ends> ends;
   std::array<std::int64_t, 2> by_colour{};
   std::map<std::string, double> figures;
+  std::optional<Bytes> size;
 
   void check(const JsonValue& value) const {
     if (!is_open && count == 0) value.fail(ErrorCode::kIllegal, "is closed and empty");
@@ -58,7 +59,9 @@ struct Whole {
         json_field("parts", &F::parts),
         json_field(nullptr, &F::ends),
         json_field("by_colour", &F::by_colour).named(enum_names<Colour>),
-        json_field("figures", &F::figures).named(words<"b", "a">).within(-1, 1)};
+        json_field("figures", &F::figures).named(words<"b", "a">).within(-1, 1),
+        json_field("size", &F::size).with_unit().positive(),
+        JsonRemark{"notes"}};
   }
 };
 
@@ -78,7 +81,7 @@ TEST(JsonFields, WriteWhatTheyRead) {
   const std::string text =
       R"({"name":"w","is_open":false,"width":"wide","colour":"green","count":3,"time_s":0.5,)"
       R"("part":{"share":0.25},"parts":[{"share":1.0}],"low_s":1.0,"high_s":2.0,)"
-      R"("by_colour":{"red":4,"green":5},"figures":{"b":-1.0,"a":0.5}})";
+      R"("by_colour":{"red":4,"green":5},"figures":{"b":-1.0,"a":0.5},"size":"12 B"})";
   EXPECT_EQ(json_text(json_of(read(text))), text);
 }
 
@@ -95,13 +98,14 @@ TEST(JsonFields, KeepWhatIsNotThereAndLeaveOutWhatIsUsual) {
 TEST(JsonFields, NameTheKeyOfEachMistake) {
   std::string errors;
   read(R"({"colour": "gren", "part": {"share": 2}, "parts": [{}], "low_s": 1, "coun": 1,
-           "figures": {"c": 1}, "width": "broad"})",
+           "figures": {"c": 1}, "width": "broad", "size": "0 B", "notes": "for people"})",
        &errors);
   for (const char* part :
        {"f: name: is required and missing", "f: colour: 'gren' is not accepted",
         "f: part.share: 2 is out of range", "f: parts[0].share: is required and missing",
         "f: high_s: is required and missing", "f: coun: is not a known key",
-        "f: figures.c: is not a known key", "f: width: 'broad' is not accepted"}) {
+        "f: figures.c: is not a known key", "f: width: 'broad' is not accepted",
+        "f: size: 0 is out of range"}) {
     EXPECT_NE(errors.find(part), std::string::npos) << part << " is not in\n" << errors;
   }
 }

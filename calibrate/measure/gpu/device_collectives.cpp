@@ -151,7 +151,7 @@ DeviceCollectives::~DeviceCollectives() {
 std::vector<CollectiveBackend::Curve> DeviceCollectives::curves() const {
   std::vector<Curve> out;
   for (const Kind& kind : kinds_) {
-    Curve curve{collective_names()[static_cast<std::size_t>(kind.kind)], {}};
+    Curve curve{name_of(kind.kind), {}};
     const std::size_t ranks = groups_[kind.group].size();
     for (ByteCount bytes = kSmallest; bytes <= options_.largest; bytes *= kStep) {
       const ByteCount size = rounded_up(bytes, ranks);
@@ -195,8 +195,7 @@ CollectiveBackend::Meeting DeviceCollectives::meet(std::size_t index) {
 }
 
 std::string DeviceCollectives::key_of(ByteCount bytes) const {
-  return fmt::format("{} {} bytes at {} of {}{}",
-                     collective_names()[static_cast<std::size_t>(kind_.kind)], bytes,
+  return fmt::format("{} {} bytes at {} of {}{}", name_of(kind_.kind), bytes,
                      json_text(SortedJson(meeting_.placement)), options_.identity,
                      options_.registered ? " registered" : "");
 }

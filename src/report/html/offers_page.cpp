@@ -31,9 +31,9 @@ std::string title_of(const OffersReport& report, std::size_t index) {
       fmt::format("place {}: {} of {}, {} a step", place_of(report, index), gpus_noun(offer),
                   offer.request.label, time_text(forecast(offer).step_time));
   const std::vector<Column> columns = run_columns(length);
-  const std::vector<std::string> cells = run_cells(offer.best->run, length);
+  const std::vector<RunCell> cells = run_cells(offer.best->run, length);
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    out += fmt::format(", {} {}", columns[i].title, cells[i]);
+    out += fmt::format(", {} {}", columns[i].title, cells[i].text);
   }
   return out + ": " + choice_text(*offer.planner, offer.best->found.choice);
 }
@@ -202,11 +202,11 @@ std::vector<KeyFigure> figures_of(const OffersReport& report) {
   std::vector<KeyFigure> out = {{"First place", gpus_noun(first), first.request.label},
                                 {"Step", time_text(forecast(first).step_time), ""}};
   const std::vector<Column> columns = run_columns(has_length(report));
-  const std::vector<std::string> cells = run_cells(first.best->run, has_length(report));
+  const std::vector<RunCell> cells = run_cells(first.best->run, has_length(report));
   for (std::size_t i = 0; i < cells.size(); ++i) {
     std::string title = columns[i].title;
     title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
-    out.push_back({std::move(title), cells[i], ""});
+    out.push_back({std::move(title), cells[i].text, ""});
   }
   return out;
 }

@@ -55,21 +55,9 @@ std::string run_sentence(const RunOutlook& run) {
 }
 
 std::vector<DataCell> run_data_cells(const RunOutlook& run, bool length) {
-  const RunForecast& forecast = run.forecast;
-  constexpr double kNone = std::numeric_limits<double>::infinity();
-  std::vector<double> exact;
-  if (length) exact.push_back(forecast.length ? forecast.length->wall_s.value : kNone);
-  exact.push_back(forecast.goodput.value);
-  if (length) {
-    exact.push_back(forecast.length && forecast.length->dollars ? forecast.length->dollars->value
-                                                                : kNone);
-  }
-  exact.push_back(forecast.dollars_per_million_tokens.value_or(kNone));
   std::vector<DataCell> out;
-  std::size_t at = 0;
-  for (const std::string& shown : run_cells(run, length)) {
-    const double value = exact[at++];
-    out.push_back(std::isfinite(value) ? DataCell(shown, value) : DataCell(shown));
+  for (const RunCell& cell : run_cells(run, length)) {
+    out.push_back(cell.value ? DataCell(cell.text, *cell.value) : DataCell(cell.text));
   }
   return out;
 }

@@ -3,11 +3,9 @@
 // calibrate` with `--backend cuda` write the job, start this and read its results.
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <cstdio>
 #include <memory>
-#include <new>
 #include <optional>
-#include <system_error>
 
 #include "calibrate/measure/gpu/calibrate_gpu_job.h"
 #include "calibrate/measure/gpu/gpu_ranks.h"
@@ -44,39 +42,29 @@ int run(const std::string& file) {
   RankReporter report(processes.rank());
   tell_when_memory_ends(report);
   report.started();
-  const auto fail = [&](RankFailure kind, const char* what) { report.failed(kind, what); };
-  try {
+  return tell_of_failures(report, [&] {
     if (!job) throw JobFailure(job.error());
-    if (job->task == "devices") {
-      list_gpus(*job);
-    } else if (job->task == "calibrate") {
-      GpuRanks ranks(job->gpus.value_or(1), processes.world(), processes.local_rank());
-      calibrate_gpu_job(*job, ranks, report);
-    } else if (job->task == "run") {
-      const DeviceUse use;  // before the ranks meet: communicators count
-      const GpuRanks ranks(job->gpus.value_or(1), processes.world(), processes.local_rank());
-      run_gpu_job(*job, ranks.rank(), ranks.world(), use, report);
-    } else {
-      throw JobFailure(RankFailure::kInput, "task: '" + job->task + "' is not known");
+    const std::int64_t gpus = job->gpus.value_or(1);
+    // CUDA blames the machine or the job: an error of the input.
+    try {
+      if (job->task == "devices") {
+        list_gpus(*job);
+      } else if (job->is_calibration()) {
+        GpuRanks ranks(gpus, processes.world(), processes.local_rank());
+        calibrate_gpu_job(*job, ranks, report);
+      } else if (job->is_run()) {
+        const DeviceUse use;  // before the ranks meet: communicators count
+        const GpuRanks ranks(gpus, processes.world(), processes.local_rank());
+        run_gpu_job(*job, ranks.rank(), ranks.world(), use, report);
+      } else {
+        throw JobFailure(RankFailure::kInput, "task: '" + job->task + "' is not known");
+      }
+    } catch (const cuda::OutOfDeviceMemory& error) {
+      throw JobFailure(RankFailure::kOutOfMemory, error.what());
+    } catch (const cuda::CudaError& error) {
+      throw JobFailure(RankFailure::kInput, error.what());
     }
-    report.finished();
-    return 0;
-  } catch (const JobFailure& error) {
-    fail(error.kind(), error.what());
-  } catch (const cuda::OutOfDeviceMemory& error) {
-    fail(RankFailure::kOutOfMemory, error.what());
-  } catch (const CommunicationError& error) {
-    fail(RankFailure::kCommunication, error.what());
-  } catch (const cuda::CudaError& error) {
-    fail(RankFailure::kInput, error.what());
-  } catch (const std::bad_alloc&) {
-    fail(RankFailure::kOutOfMemory, kNoMemory);
-  } catch (const std::system_error& error) {
-    fail(RankFailure::kMachine, error.what());
-  } catch (const std::exception& error) {
-    fail(RankFailure::kInternal, error.what());
-  }
-  std::_Exit(1);  // without waiting for ranks that will not come
+  });
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ TEST_F(DeviceCollectivesTest, TheProfileHoldsTheMeasuredTimes) {
   ASSERT_TRUE(profile) << to_string(profile.error());
   ASSERT_EQ(profile->collectives.size(), 12U);
   for (const CollectiveTable& table : profile->collectives) {
-    const std::string name = collective_names()[static_cast<std::size_t>(table.group.kind)];
+    const std::string name = name_of(table.group.kind);
     EXPECT_EQ(table.group.group.domains, 1);
     if (name == "all_to_all") continue;
     for (const CollectiveSample& sample : each_of(table.samples)) {
