@@ -272,7 +272,8 @@ std::vector<Command> add_completion(CommandLine program) {
   std::vector<Command> out;
   const std::pair<const char*, Writer> shells[] = {
       {"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}};
-  for (const auto& [shell, write] : shells) {
+  for (const auto& [shell, writer] : shells) {
+    const Writer write = writer;  // a binding cannot be captured
     CommandLine app = completion.add_command(shell, fmt::format("a script for {}", shell));
     out.push_back({app, [program, write] { return print(write(program.described())); }});
   }
