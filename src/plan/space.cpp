@@ -211,7 +211,7 @@ std::int64_t Space::default_of(std::size_t level, const LayoutChoice& choice,
 KeySearch::Values Space::values(std::size_t level, const LayoutChoice& choice,
                                 Scenario& scenario) const {
   put(choice, scenario);
-  KeySearch::Values out = dimensions_[level]->values(scenario);
+  KeySearch::Values out = dimensions_[level]->distinct(scenario);
   std::erase_if(out, [&](std::int64_t value) { return !admits(level, value); });
   return out;
 }

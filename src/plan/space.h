@@ -78,7 +78,8 @@ class Space {
   // is scratch.
   std::int64_t default_of(std::size_t level, const LayoutChoice& choice, Scenario& scenario) const;
 
-  // Values that the dimension of this level may take in the layout, whatever rules say of them.
+  // Values of the dimension of this level that a forecast of the layout tells apart, whatever rules
+  // say of them.
   // `scenario` is scratch.
   KeySearch::Values values(std::size_t level, const LayoutChoice& choice, Scenario& scenario) const;
 

@@ -66,15 +66,15 @@ struct Outcome {
   }
 };
 
-// `words` are quoted for the shell; `redirection` replaces standard output's file, unless it is of
-// standard input.
+// `words` are quoted for the shell; a `redirection` of standard output replaces the file that the
+// outcome is read from.
 inline Outcome run_program(const std::string& program, const std::vector<std::string>& words,
                            const std::string& redirection = "") {
   const Folder folder;
   std::string command = "'" + program + "'";
   for (const std::string& word : words) command += " '" + word + "'";
   command += " 2>'" + folder / "error" + "' ";
-  const bool to_file = redirection.empty() || redirection.starts_with("<");
+  const bool to_file = redirection.find('>') == std::string::npos;
   command += redirection + (to_file ? " >'" + folder / "out" + "'" : "");
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder / "out"),

@@ -276,8 +276,7 @@ TEST(Advice, EndsWithAdviceWhateverItsTime) {
   search.deadline = std::chrono::steady_clock::now();
   search.first_answer_s = 1e6;
   for (const std::string& text :
-       {small_model(),
-        scenario("llama-2-70b", R"("cluster":"dgx-h100x8")", R"("global_batch":64)")}) {
+       {small_model(), scenario("llama-2-70b", R"("dgx-h100x8")", R"("global_batch":64)")}) {
     const Advice advice = expect_advice(text, {}, 0, search);
     EXPECT_TRUE(advice.interrupted);
     ASSERT_TRUE(advice.advised) << text;
