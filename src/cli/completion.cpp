@@ -13,18 +13,16 @@ namespace stepcast::cli {
 namespace {
 
 void collect(const std::string& before, const DescribedCommand& command,
-             std::vector<RunnableCommand>& out) {
+             std::vector<NamedCommand>& out) {
   for (const DescribedCommand& below : command.commands) {
     const std::string words = before.empty() ? below.name : before + " " + below.name;
-    if (below.commands.empty()) out.push_back({words, &below});
+    out.push_back({words, &below});
     collect(words, below, out);
   }
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
-  return out;
+std::string joined(const std::vector<std::string>& words, const char* between = " ") {
+  return fmt::format("{}", fmt::join(words, between));
 }
 
 std::vector<std::string> names_of(const std::vector<DescribedFlag>& flags) {
@@ -73,31 +71,12 @@ std::string bash_case(const std::string& words, const DescribedCommand& command)
   std::string out = fmt::format("    \"{}\")\n      case \"$before\" in\n", words);
   for (const DescribedFlag& flag : command.flags) {
     if (flag.value.empty()) continue;
-    std::string names;
-    for (const std::string& name : flag.names) names += (names.empty() ? "" : "|") + name;
-    out += fmt::format("        {}) {}; return ;;\n", names, bash_values(flag));
+    out += fmt::format("        {}) {}; return ;;\n", joined(flag.names, "|"), bash_values(flag));
   }
   std::vector<std::string> all = names_of(command.flags);
   for (const std::string& name : names_of(command.commands)) all.push_back(name);
   out += fmt::format("      esac\n      COMPREPLY=($(compgen {}-W '{}' -- \"$cur\"))\n      ;;\n",
                      command.commands.empty() ? "-f " : "", joined(all));
-  return out;
-}
-
-void bash_cases(const std::string& before, const DescribedCommand& command, std::string& out) {
-  out += bash_case(before, command);
-  for (const DescribedCommand& below : command.commands) {
-    bash_cases(before.empty() ? below.name : before + " " + below.name, below, out);
-  }
-}
-
-// All words that are commands: a script finds the command among a line's words by them.
-std::string all_paths(const DescribedCommand& command, const std::string& before) {
-  std::string out;
-  for (const DescribedCommand& below : command.commands) {
-    const std::string words = before.empty() ? below.name : before + " " + below.name;
-    out += fmt::format("\"{}\"|", words) + all_paths(below, words);
-  }
   return out;
 }
 
@@ -206,8 +185,10 @@ void fish_lines(const DescribedCommand& command, const std::string& condition, s
 }
 
 Written bash_completion(const DescribedCommand& program) {
-  std::string paths = all_paths(program, "");
-  if (!paths.empty()) paths.pop_back();
+  const std::vector<NamedCommand> commands = all_commands(program);
+  // A script finds the command among a line's words by them.
+  std::vector<std::string> paths;
+  for (const NamedCommand& one : commands) paths.push_back("\"" + one.words + "\"");
   std::string out =
       "# Completes the words of stepcast in bash: source <(stepcast completion bash)\n"
       "_stepcast_names() {\n"
@@ -219,9 +200,10 @@ Written bash_completion(const DescribedCommand& program) {
       "  for ((at = 1; at < COMP_CWORD; ++at)); do\n"
       "    word=\"${command:+$command }${COMP_WORDS[at]}\"\n"
       "    case \"$word\" in\n";
-  out += fmt::format("      {}) command=\"$word\" ;;\n    esac\n  done\n", paths);
+  out += fmt::format("      {}) command=\"$word\" ;;\n    esac\n  done\n", joined(paths, "|"));
   out += "  case \"$command\" in\n";
-  bash_cases("", program, out);
+  out += bash_case("", program);
+  for (const NamedCommand& one : commands) out += bash_case(one.words, *one.command);
   out += "  esac\n}\ncomplete -o filenames -F _stepcast stepcast\n";
   return terminal_lines(out);
 }
@@ -250,16 +232,10 @@ Written fish_completion(const DescribedCommand& program) {
   return terminal_lines(out);
 }
 
-int print(Written text) {
-  Output output(Worth::kNothing);
-  output.set_main({}, std::move(text));
-  return output.commit();
-}
-
 }  // namespace
 
-std::vector<RunnableCommand> runnable_commands(const DescribedCommand& program) {
-  std::vector<RunnableCommand> out;
+std::vector<NamedCommand> all_commands(const DescribedCommand& program) {
+  std::vector<NamedCommand> out;
   collect("", program, out);
   return out;
 }

@@ -12,11 +12,13 @@ namespace stepcast::cli {
 
 Written manual_page(const DescribedCommand& program, const std::string& version);
 
-// "show models" and its like: all commands that can be run, by their words behind the program's.
-struct RunnableCommand {
-  std::string words;
+struct NamedCommand {
+  std::string words;  // behind the program's: "show models"
   const DescribedCommand* command;
 };
-std::vector<RunnableCommand> runnable_commands(const DescribedCommand& program);
+
+// Every command below the program, and those below them; one that has others below it cannot be
+// run.
+std::vector<NamedCommand> all_commands(const DescribedCommand& program);
 
 }  // namespace stepcast::cli

@@ -77,12 +77,6 @@ std::vector<std::string> words_of(int argc, char** argv) {
   return words;
 }
 
-int print(Written text) {
-  Output output(Worth::kNothing);
-  output.set_main({}, std::move(text));
-  return output.commit();
-}
-
 int run_command(const CLI::App& program, const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     const CLI::App& app = command.line.app();

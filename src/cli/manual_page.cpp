@@ -35,7 +35,7 @@ std::string flag_text(const DescribedFlag& flag) {
   return fmt::format(".TP\n{}\n{}\n", names, roff(flag.help));
 }
 
-std::string usage(const RunnableCommand& one) {
+std::string usage(const NamedCommand& one) {
   std::string out = fmt::format("\\fBstepcast {}\\fR [\\fIflags\\fR]", roff(one.words));
   for (const DescribedFlag& word : one.command->words) {
     out += fmt::format(" [\\fI{}\\fR]", roff(word.names.front()));
@@ -48,10 +48,11 @@ std::string usage(const RunnableCommand& one) {
 Written manual_page(const DescribedCommand& program, const std::string& version) {
   std::string out = fmt::format(".TH STEPCAST 1 \"\" \"stepcast {}\" \"User commands\"\n", version);
   out += fmt::format(".SH NAME\nstepcast \\- {}\n.SH SYNOPSIS\n", roff(program.help));
-  const std::vector<RunnableCommand> commands = runnable_commands(program);
-  for (const RunnableCommand& one : commands) out += usage(one) + "\n.br\n";
+  std::vector<NamedCommand> commands = all_commands(program);
+  std::erase_if(commands, [](const NamedCommand& one) { return !one.command->commands.empty(); });
+  for (const NamedCommand& one : commands) out += usage(one) + "\n.br\n";
   out += fmt::format(".SH DESCRIPTION\n{}\n", roff(program.footer));
-  for (const RunnableCommand& one : commands) {
+  for (const NamedCommand& one : commands) {
     out += fmt::format(".SH stepcast {}\n{}\n", roff(one.words), roff(one.command->help));
     for (const DescribedFlag& word : one.command->words) out += flag_text(word);
     for (const DescribedFlag& flag : one.command->flags) out += flag_text(flag);

@@ -151,4 +151,10 @@ int Output::commit() const {
   return code;
 }
 
+int print(Written text) {
+  Output output(Worth::kNothing);
+  output.set_main({}, std::move(text));
+  return output.commit();
+}
+
 }  // namespace stepcast::cli

@@ -54,4 +54,7 @@ class Output {
   Written standard_output_;
 };
 
+// Prints text that can be printed again at once, and returns the exit code.
+int print(Written text);
+
 }  // namespace stepcast::cli
