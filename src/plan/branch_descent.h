@@ -6,15 +6,9 @@
 #include <optional>
 
 #include "plan/bound.h"
-#include "plan/space.h"
+#include "plan/bounded_layout.h"
 
 namespace stepcast {
-
-struct BoundedLayout {
-  double bound_s = 0;
-  ByteCount device_bytes = 0;  // no less than this
-  LayoutChoice choice;
-};
 
 class BranchDescent {
  public:

@@ -26,8 +26,8 @@ constexpr double kBoundsShare = 0.5;
 struct Entry : BoundedLayout {
   bool replayed = false;
   bool operator<(const Entry& other) const {
-    if (bound_s != other.bound_s) return bound_s < other.bound_s;
-    return choice != other.choice ? choice < other.choice : replayed > other.replayed;
+    return choice == other.choice && bound_s == other.bound_s ? replayed > other.replayed
+                                                              : BoundedLayout::operator<(other);
   }
 };
 
@@ -43,23 +43,20 @@ struct Branch {
   explicit Branch(const LayoutChoice& from) : prefix(from) {}
   LayoutChoice prefix;
   std::vector<Entry> entries;  // until they are taken
-  std::vector<RejectedLayout> too_large;
-  std::optional<RejectedLayout> smallest;  // of those that do not fit
+  std::vector<BoundedLayout> too_large;
+  std::optional<BoundedLayout> smallest;  // of those that do not fit
   SpaceCount count;
   std::int64_t cut_by_memory = 0;
   bool walked = false;  // to its end
 };
 
-void keep_fastest(std::vector<RejectedLayout>& list) {
-  const auto faster = [](const RejectedLayout& a, const RejectedLayout& b) {
-    return a.bound_s != b.bound_s ? a.bound_s < b.bound_s : a.choice < b.choice;
-  };
-  std::sort(list.begin(), list.end(), faster);
+void keep_fastest(std::vector<BoundedLayout>& list) {
+  std::sort(list.begin(), list.end());
   if (list.size() > kShownTooLarge) list.resize(kShownTooLarge);
 }
 
-void keep_smaller(const std::optional<RejectedLayout>& other,
-                  std::optional<RejectedLayout>& smallest) {
+void keep_smaller(const std::optional<BoundedLayout>& other,
+                  std::optional<BoundedLayout>& smallest) {
   if (other && (!smallest || other->device_bytes < smallest->device_bytes)) smallest = other;
 }
 
@@ -146,16 +143,16 @@ void Search::bound_branch(Worker& worker, Branch& branch) const {
   branch = Branch(branch.prefix);
   const auto visit = [&](const LayoutChoice& choice) {
     const Bound bound = worker.bounds.bound();
-    if (bound.device_bytes <= out_.memory_limit) {
-      branch.entries.push_back({{bound.time_s, bound.device_bytes, choice}});
+    const BoundedLayout layout{bound.time_s, bound.device_bytes, choice};
+    if (layout.device_bytes <= out_.memory_limit) {
+      branch.entries.push_back({layout});
       return;
     }
     ++branch.cut_by_memory;
-    const RejectedLayout rejected{choice, bound.time_s, bound.device_bytes};
-    keep_smaller(rejected, branch.smallest);
+    keep_smaller(layout, branch.smallest);
     const auto limit = static_cast<double>(out_.memory_limit);
-    if (static_cast<double>(bound.device_bytes) > kNearMiss * limit) return;
-    branch.too_large.push_back(rejected);
+    if (static_cast<double>(layout.device_bytes) > kNearMiss * limit) return;
+    branch.too_large.push_back(layout);
     if (branch.too_large.size() > 64 * kShownTooLarge) keep_fastest(branch.too_large);
   };
   bool cut_short = false;
@@ -295,7 +292,7 @@ Errors Search::replay(const std::vector<std::size_t>& round) {
     Prediction& prediction = *predictions[i];
     if (prediction.peak_device > out_.memory_limit) {
       ++out_.replayed_too_large;
-      out_.too_large.push_back({entry.choice, entry.bound_s, prediction.peak_device});
+      out_.too_large.push_back({entry.bound_s, prediction.peak_device, entry.choice});
       keep_smaller(out_.too_large.back(), out_.smallest);
     } else {
       const double ranked = quantile(prediction, options_.risk).value();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/bound.h"
+#include "plan/bounded_layout.h"
 #include "plan/ranking.h"
 #include "plan/space.h"
 #include "predict/prediction.h"
@@ -69,19 +70,13 @@ struct FoundLayout {
 // Neighbours in `found` that a forecast does not tell apart stand in one place.
 bool share_place(const Prediction& one, const Prediction& other);
 
-struct RejectedLayout {
-  LayoutChoice choice;
-  double bound_s = 0;          // of its step time
-  ByteCount device_bytes = 0;  // no less than this
-};
-
 struct SearchResult {
   std::vector<FoundLayout> found;  // replayed and fitting, by place (plan/ranking.h)
   // The front of time and memory, as indices into `found`: each the fastest of those that need a
   // tenth less than the one before.
   std::vector<std::size_t> front;
-  std::vector<RejectedLayout> too_large;   // what misses the limit by little: fastest by bound
-  std::optional<RejectedLayout> smallest;  // of all that do not fit, the one that needs least
+  std::vector<BoundedLayout> too_large;   // what misses the limit by little: fastest by bound
+  std::optional<BoundedLayout> smallest;  // of all that do not fit, the one that needs least
   ByteCount memory_limit = 0;
   SpaceCount space;
   double combinations = 0;

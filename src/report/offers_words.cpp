@@ -222,7 +222,7 @@ std::string no_place_reason(const Offer& offer) {
     case OfferState::kNothingFits: {
       const ByteCount limit = offer.result->memory_limit;
       if (!offer.result->smallest) return fmt::format("nothing fits in {} GiB", gib_text(limit));
-      const RejectedLayout& least = *offer.result->smallest;
+      const BoundedLayout& least = *offer.result->smallest;
       return fmt::format("nothing fits: the least is {} of {} GiB, by {}",
                          gib_text(least.device_bytes), gib_text(limit),
                          choice_text(*offer.planner, least.choice));

@@ -33,7 +33,7 @@ class PlanWriter {
     out["reason"] = reason(report_, found);
     return out;
   }
-  Json rejected(const RejectedLayout& large) {
+  Json rejected(const BoundedLayout& large) {
     return {{"layout", layout(large.choice)},
             {"bound", "memory"},
             {"value", large.device_bytes},
@@ -98,7 +98,7 @@ Json PlanWriter::object() {
         pareto_entry(report_.planner, result.found[index], of_run ? &*of_run : nullptr));
   }
   out["rejected"] = Json::array();
-  for (const RejectedLayout& large : result.too_large) out["rejected"].push_back(rejected(large));
+  for (const BoundedLayout& large : result.too_large) out["rejected"].push_back(rejected(large));
   for (const auto& [key, rule] : result.space.rules) {
     out["rejected"].push_back(
         {{"rule", key}, {"branches", rule.subtrees}, {"example", rule.example.message}});

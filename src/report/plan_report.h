@@ -19,12 +19,12 @@ struct WhyNot {
   std::string asked;  // "tp=4,pp=8"
   Errors rules;       // no layout of it is legal
   // Choices of another space than the report's: what is said of them comes with them.
-  std::optional<RejectedLayout> large;  // legal, and none fits: the one that needs least
-  bool cut_off = false;                 // the search ended before it knew whether one fits
-  std::optional<FoundLayout> best;      // the best of it
-  std::string layout;                   // of `large` or `best`, in words
-  std::string reason;                   // why `best` is no faster than the first place
-  bool proven = false;                  // it is the best of it
+  std::optional<BoundedLayout> large;  // legal, and none fits: the one that needs least
+  bool cut_off = false;                // the search ended before it knew whether one fits
+  std::optional<FoundLayout> best;     // the best of it
+  std::string layout;                  // of `large` or `best`, in words
+  std::string reason;                  // why `best` is no faster than the first place
+  bool proven = false;                 // it is the best of it
 };
 
 // The layout that the scenario states, which the search is to better.

@@ -103,7 +103,7 @@ Written rejections(const PlanReport& report, Form form) {
         form);
   }
   for (std::size_t i = 0; i < std::min(kTooLarge, r.too_large.size()); ++i) {
-    const RejectedLayout& large = r.too_large[i];
+    const BoundedLayout& large = r.too_large[i];
     out +=
         bullet(fmt::format("{}: needs {} of {} GiB (at best {})",
                            choice_text(report.planner, large.choice), gib_text(large.device_bytes),

@@ -70,7 +70,7 @@ Section rejected_section(const PlanReport& report) {
         "too-large", "What may be faster, and misses the limit of memory by little",
         {{"layout", false, true, true}, {"GiB", true}, {"limit", true}, {"step, at best", true}});
     Scenario scenario = report.planner.space().base();
-    for (const RejectedLayout& large : r.too_large) {
+    for (const BoundedLayout& large : r.too_large) {
       report.planner.space().put(large.choice, scenario);
       table.add_row({choice_text(scenario),
                      {gib_text(large.device_bytes), static_cast<double>(large.device_bytes)},
