@@ -165,15 +165,16 @@ def library_folders(names, environment=os.environ):
     """Folders that have the shared libraries `names`, where pip or the toolkit put them; and those
     of the names that none has, nor the loader's own folders.
 
-    A name may be a pattern.
+    A name may be a pattern. Pip's come before the system's, because they are PyTorch's: steps and
+    kernels are compared with PyTorch's, and then call the same cuBLASLt and cuDNN.
     """
     searched = environment.get("LD_LIBRARY_PATH", "").split(":")
+    for folder in sys.path:
+        searched += sorted(glob.glob(f"{folder}/nvidia/*/lib"))
     searched += sorted(glob.glob("/usr/local/cuda*/lib64"), reverse=True)
     searched += sorted(glob.glob("/usr/local/cuda*/targets/*/lib"), reverse=True)
     searched += sorted(glob.glob("/usr/local/cuda*/lib"), reverse=True)
     searched += glob.glob("/usr/lib/*-linux-gnu") + ["/usr/local/lib", "/opt/nvidia/lib"]
-    for folder in sys.path:
-        searched += sorted(glob.glob(f"{folder}/nvidia/*/lib"))
     out, missing = [], []
     for name in names:
         folder = next((folder for folder in filter(None, searched)

@@ -9,7 +9,8 @@ above 1 where the program's kernel is the faster one. A profile that the program
 itself, as those that are shipped, has published times instead. Attention is timed by cuDNN and by
 flash attention, and the faster one counts. Also the bandwidth of a copy and of fused AdamW. Kernels
 are launched as CUDA graphs, on noise in copies that take turns and together are twice the
-second-level cache, as in the calibration; the median of 20 launches counts.
+second-level cache, as in the calibration; the median of 20 launches counts. Between launches runs the
+calibration's load of products and sums, so that both are timed at the clock of a step.
 
 OUT is written after each kernel, and a later call goes on from it.
 """
@@ -29,6 +30,8 @@ MOST_COPIES = 1024
 SAMPLES = 20
 SAMPLE_S = 2e-3
 MOST_CALLS = 1024
+BETWEEN_S = 10e-3  # of the load between two launches
+PRODUCTS_OF_LOAD = 0.8
 OWN_KERNEL = "stepcast"  # of attention, in profiles that the program has measured
 STREAMS = "streams"
 
@@ -37,6 +40,26 @@ class Timer:
     def __init__(self, torch):
         self.torch = torch
         self.cache_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+        self.load = None
+        self.load = self.load_graph()
+
+    def load_graph(self):
+        """Products of 4096 x 4096, and sums of 2^26 elements for a fifth of the time."""
+        torch = self.torch
+        a, b, c = (noise(torch, 4096, 4096) for _ in range(3))
+        x, y, z = (noise(torch, 1 << 26) for _ in range(3))
+        product = self.seconds_of(lambda _: torch.mm(a, b, out=c), 1)
+        total = self.seconds_of(lambda _: torch.add(x, y, out=z), 1)
+        sums = max(1, round((1 - PRODUCTS_OF_LOAD) * BETWEEN_S / total))
+        products = max(1, round(PRODUCTS_OF_LOAD * BETWEEN_S / product / sums))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(sums):
+                for _ in range(products):
+                    torch.mm(a, b, out=c)
+                torch.add(x, y, out=z)
+        self.kept = (a, b, c, x, y, z)  # which the graph's kernels work on
+        return graph
 
     def copies(self, bytes_of_call):
         """Counts the copies of the operands: as many as the calibration has."""
@@ -61,6 +84,8 @@ class Timer:
                 call(i % copies)
         times = []
         for _ in range(SAMPLES + 2):
+            if self.load is not None:
+                self.load.replay()
             start.record()
             graph.replay()
             end.record()

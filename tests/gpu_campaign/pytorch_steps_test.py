@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import types
 import unittest
 from unittest import mock
@@ -19,6 +20,7 @@ CAMPAIGN = ROOT / "scripts/gpu-campaign"
 sys.path.insert(0, str(CAMPAIGN))
 
 import growing_result  # noqa: E402
+import power  # noqa: E402
 import pytorch  # noqa: E402
 import pytorch_decoder  # noqa: E402
 import pytorch_steps  # noqa: E402
@@ -332,6 +334,49 @@ class Kernels(unittest.TestCase):
         self.assertEqual(list(after["measured"])[-1], lost)  # it had ended its process
         self.assertEqual(after["ended"], {lost: 1})
         self.assertGreater(len(asked), 4)
+
+
+class PretendedNvml:
+    """A card that draws 650 W at 1500 MHz."""
+
+    def __init__(self):
+        self.begin = time.monotonic()
+
+    def energy_j(self):
+        return 650 * (time.monotonic() - self.begin)
+
+    def clock_mhz(self):
+        return 1500
+
+
+class Power(unittest.TestCase):
+    def setUp(self):
+        self.torch = shape_torch.module()
+        self.runner = power.Runner(self.torch, PretendedNvml(), seconds=0.02)
+        self.cases = power.cases(self.torch, self.runner)
+
+    def test_every_kernel_is_called_as_pytorch_has_it(self):
+        self.assertIn("gemm fp8 8192x8192x8192", self.cases)
+        self.assertIn("attention backward 128", self.cases)
+        with mock.patch.object(power, "REST_S", 0):
+            for name, measure in self.cases.items():
+                with self.subTest(name):
+                    found = measure()
+                    self.assertAlmostEqual(found["power_w"], 650, delta=30)
+                    self.assertEqual(found["sm_clock_mhz"], 1500)
+                    self.assertGreater(found["call_s"], 0)
+
+    def test_sums_take_their_share_of_a_mixture(self):
+        # All calls take as long: 0.8 of the time are four sums to a product.
+        def make():
+            return lambda: calls.append("product")
+        for share, products, sums in ((0.8, 1, 4), (0.5, 1, 1), (0.2, 4, 1)):
+            calls = []
+            call, counts = power.in_turns(self.torch, self.runner, make, share)
+            self.assertEqual(counts, {"products": products, "sums": sums})
+            calls.clear()
+            call()
+            self.assertEqual(len(calls), products)
 
 
 class CommandLine(unittest.TestCase):

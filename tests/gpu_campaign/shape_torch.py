@@ -9,9 +9,9 @@ import contextlib
 import math
 import types
 
-bfloat16, float32, int64 = "bfloat16", "float32", "int64"
-RANK = {int64: 0, bfloat16: 1, float32: 2}
-BYTES = {int64: 8, bfloat16: 2, float32: 4}
+bfloat16, float32, int64, float8 = "bfloat16", "float32", "int64", "float8"
+RANK = {int64: 0, float8: 0, bfloat16: 1, float32: 2}
+BYTES = {int64: 8, bfloat16: 2, float32: 4, float8: 1}
 
 
 class Tensor:
@@ -153,6 +153,17 @@ def mm(a, b, out):
     assert out.shape == (a.shape[0], b.shape[1]), (a.shape, b.shape, out.shape)
 
 
+def scaled_mm(a, b, scale_a, scale_b, out_dtype, use_fast_accum):
+    assert a.shape[1] == b.shape[0] and a.dtype == b.dtype == float8, (a.shape, b.shape)
+    assert scale_a.shape == scale_b.shape == () and out_dtype == bfloat16 and use_fast_accum
+    return Tensor((a.shape[0], b.shape[1]), out_dtype)
+
+
+def add(a, b, out):
+    assert a.shape == b.shape == out.shape
+    return out
+
+
 def gradients(out, inputs, gradient, retain_graph):
     assert out.shape == gradient.shape and out.dtype == gradient.dtype
     return [one.same() for one in inputs]
@@ -230,7 +241,9 @@ def module():
     torch.optim = types.SimpleNamespace(AdamW=AdamW)
     torch.autograd = types.SimpleNamespace(Function=Function, grad=gradients)
     torch.randn = lambda *shape, device, dtype: Tensor(shape, dtype)
-    torch.mm = mm
+    torch.mm, torch.add, torch._scaled_mm = mm, add, scaled_mm
+    torch.float8_e4m3fn = float8
+    torch.ones = lambda shape, device: Tensor(shape, float32)
     torch.nn = types.SimpleNamespace(attention=choices_of_attention(), Parameter=Tensor.detach,
                                      functional=types.SimpleNamespace(
         linear=linear, layer_norm=norm, rms_norm=norm, scaled_dot_product_attention=attend,

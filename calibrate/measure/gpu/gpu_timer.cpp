@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "core/statistics.h"
 #include "kernels/cuda/cuda_error.h"
@@ -85,18 +86,27 @@ double GpuTimer::between_events(const std::function<void()>& work,
 
 void GpuTimer::check_device() { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
 
-void GpuTimer::warm_up(const GpuCall& call, double seconds) {
+void GpuTimer::load_with(GpuCall call, double between_s) {
+  load_call_ = std::move(call);
+  load_ = std::make_unique<Graph>(stream_, load_call_.run, calls_in(between_s, load_call_));
+}
+
+void GpuTimer::warm_up(double seconds) {
   check_device();
   for (double spent = 0; spent < seconds;) {
-    spent += between_events([&] { call.run(stream_); });
+    spent += between_events([&] { load_->launch(); });
   }
 }
 
-// How many of them take so long, at least one. The first call loads kernels and chooses algorithms.
-std::int64_t GpuTimer::calls_in(double seconds, const GpuCall& call) {
+double GpuTimer::seconds_of(const GpuCall& call) {
   check_device();  // data was made on the default stream
   call.run(stream_);
-  const double once = between_events([&] { call.run(stream_); });
+  return between_events([&] { call.run(stream_); });
+}
+
+// How many of them take so long, at least one.
+std::int64_t GpuTimer::calls_in(double seconds, const GpuCall& call) {
+  const double once = seconds_of(call);
   return std::clamp(static_cast<std::int64_t>(std::ceil(seconds / std::max(once, 1e-9))),
                     std::int64_t{1}, kMostCalls);
 }
@@ -108,6 +118,7 @@ GpuMeasurement GpuTimer::measure(const GpuCall& call, const MeasurementProtocol&
   std::vector<GpuCondition> conditions;
   while (!sampler.enough()) {
     Sample sample;
+    load_->launch();
     sample.seconds =
         between_events([&] { graph.launch(); }, [&] { conditions.push_back(nvml_.condition()); });
     sample.calls = calls;

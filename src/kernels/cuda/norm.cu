@@ -109,158 +109,199 @@ struct Backward {
   bool chunks;
 };
 
-constexpr unsigned kBackwardThreads = 1024;
+constexpr unsigned kBackwardThreads = 512;  // which leaves 128 registers to each
+constexpr int kMostWarps = kBackwardThreads / kWarp;
 
-// A block works on several rows at once, with a team of whole warps for each.
+// A block works on several rows at once, with a team of whole warps for each. A thread holds the
+// same eights of every row, `threads` eights apart, and the sums of their columns, in registers.
 struct Team {
   unsigned threads;
   __device__ unsigned own() const { return threadIdx.x / threads; }
   __device__ unsigned member() const { return threadIdx.x % threads; }
-
-  // Calls body(column) for this thread's eights of the team's row.
-  template <typename Body>
-  __device__ void for_columns(std::int64_t columns, const Body& body) const {
-    const auto step = static_cast<std::int64_t>(threads) * kEight;
-    for (std::int64_t i = static_cast<std::int64_t>(member()) * kEight; i < columns; i += step) {
-      body(i);
-    }
-  }
-
-  // Sums over the team's threads. All threads of the block come here. `scratch`: 2*kWarp floats.
-  __device__ void reduce(float& a, float& b, float* scratch) const {
-    const unsigned warps = threads / kWarp, lane = threadIdx.x % kWarp;
-    a = reduce_warp<Plus>(a);
-    b = reduce_warp<Plus>(b);
-    if (lane == 0) {
-      scratch[threadIdx.x / kWarp] = a;
-      scratch[kWarp + threadIdx.x / kWarp] = b;
-    }
-    __syncthreads();
-    a = reduce_warp<Plus>(lane < warps ? scratch[own() * warps + lane] : 0.0F);
-    b = reduce_warp<Plus>(lane < warps ? scratch[kWarp + own() * warps + lane] : 0.0F);
-    __syncthreads();  // scratch is free again
+  __device__ std::int64_t column(int eight) const {
+    return (static_cast<std::int64_t>(eight) * threads + member()) * kEight;
   }
 };
 
-// Sums of a team's columns in shared memory, of which every thread has its own. Threads that
-// neighbour each other find theirs side by side: no bank conflicts.
-class ColumnSums {
+// Sums over a team's threads. The two halves of `scratch_` take turns, so that one barrier is
+// enough: a half is written again only behind the barrier of the other.
+class TeamSums {
  public:
-  __device__ ColumnSums(float* of_teams, std::int64_t width, unsigned team)
-      : eights_((width + kEight - 1) / kEight), of_team_(of_teams + team * kEight * eights_) {}
-  __device__ float& at(std::int64_t eight, int lane) { return of_team_[lane * eights_ + eight]; }
-  // The value of another team.
-  __device__ float of(std::int64_t teams_further, std::int64_t column) const {
-    return of_team_[(teams_further * kEight + column % kEight) * eights_ + column / kEight];
+  static constexpr int kMost = 3;
+  __device__ TeamSums(const Team& team, float* scratch) : team_(team), scratch_(scratch) {}
+  // All threads of the block come here.
+  template <int kCount>
+  __device__ void reduce(float (&sums)[kCount]) {
+    static_assert(kCount <= kMost);
+    const unsigned warps = team_.threads / kWarp, warp = threadIdx.x / kWarp;
+    const unsigned lane = threadIdx.x % kWarp;
+#pragma unroll
+    for (float& sum : sums) sum = reduce_warp<Plus>(sum);
+    if (warps == 1) return;
+    float* own = scratch_ + (turn_ ? kMost * kMostWarps : 0);
+    turn_ = !turn_;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if (lane == 0) own[i * kMostWarps + warp] = sums[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const float part = lane < warps ? own[i * kMostWarps + team_.own() * warps + lane] : 0.0F;
+      sums[i] = reduce_warp<Plus>(part);
+    }
   }
 
  private:
-  std::int64_t eights_;
-  float* of_team_;
+  Team team_;
+  float* scratch_;  // 2 * kMost * kMostWarps floats
+  bool turn_ = false;
 };
 
-// Does for a team's row what row_statistics() does. `width` is 0 when the team has no row.
-template <typename T>
-__device__ inline RowStatistics team_statistics(const Backward<T>& b, const Team& team, const T* x,
-                                                std::int64_t width, float* scratch) {
-  float mean = 0, squares = 0, unused = 0;
-  if (b.kind == NormKind::kLayer) {
-    team.for_columns(width, [&](std::int64_t i) {
-      const Eight values = load_eight(x + i, width - i, b.chunks);
+// A thread's sums of its columns. Rows that are wide leave too few registers for them: there they
+// are in shared memory, where threads that neighbour each other find theirs side by side, without
+// bank conflicts.
+template <int kOwn>
+inline constexpr bool kSharedSums = kOwn >= 4;
+
+template <int kOwn, bool kShared>
+class ColumnSums {
+ public:
+  // `shared`: eights of every team, but of the first only if all sums are there.
+  __device__ ColumnSums(const Team& team, float* shared) : team_(team), shared_(shared) {
 #pragma unroll
-      for (int lane = 0; lane < kEight; ++lane) mean += values.at[lane];
-    });
-    team.reduce(mean, unused, scratch);
-    mean /= static_cast<float>(b.width);
-  }
-  team.for_columns(width, [&](std::int64_t i) {
-    const Eight values = load_eight(x + i, width - i, b.chunks, mean);
+    for (int eight = 0; eight < kOwn; ++eight) {
 #pragma unroll
-    for (int lane = 0; lane < kEight; ++lane) {
-      squares += (values.at[lane] - mean) * (values.at[lane] - mean);
+      for (int lane = 0; lane < kEight; ++lane) at(eight, lane) = 0;
     }
-  });
-  team.reduce(squares, unused, scratch);
-  const float variance = squares / static_cast<float>(b.width);
-  return {mean, rsqrtf(variance + static_cast<float>(kNormEpsilon))};
-}
+  }
+  __device__ float& at(int eight, int lane) {
+    if constexpr (kShared) return of_team(team_.own(), eight, lane);
+    return own_[kShared ? 0 : eight][lane];
+  }
+  // Adds up what the teams have of each column, in their order, and writes it to the block's slice.
+  // All threads of the block come here.
+  __device__ void write(float* slice, std::int64_t width) {
+    if constexpr (!kShared) {
+#pragma unroll
+      for (int eight = 0; eight < kOwn; ++eight) {
+#pragma unroll
+        for (int lane = 0; lane < kEight; ++lane) {
+          if (team_.own() > 0) of_team(team_.own(), eight, lane) = at(eight, lane);
+        }
+      }
+    }
+    __syncthreads();
+    if (team_.own() == 0) {
+      const unsigned teams = blockDim.x / team_.threads;
+#pragma unroll
+      for (int eight = 0; eight < kOwn; ++eight) {
+#pragma unroll
+        for (int lane = 0; lane < kEight; ++lane) {
+          float sum = at(eight, lane);
+          for (unsigned other = 1; other < teams; ++other) sum += of_team(other, eight, lane);
+          const std::int64_t column = team_.column(eight) + lane;
+          if (column < width) slice[column] = sum;
+        }
+      }
+    }
+    __syncthreads();  // shared memory is free again
+  }
+
+ private:
+  __device__ float& of_team(unsigned team, int eight, int lane) {
+    const std::int64_t before = team - (kShared ? 0 : 1);
+    return shared_[((before * kOwn + eight) * kEight + lane) * team_.threads + team_.member()];
+  }
+
+  Team team_;
+  float* shared_;
+  float own_[kShared ? 1 : kOwn][kEight];
+};
 
 // With n = (x - mean)/sigma and g = dy * weight: dx = (g - mean(g) - n mean(g n))/sigma, without
-// mean(g) for RMSNorm. A team without a row (`row` is beyond the last) only keeps step.
-template <typename T>
-__device__ inline void row_backward(const Backward<T>& b, const Team& team, std::int64_t row,
-                                    float* scratch, ColumnSums weight_sums, ColumnSums bias_sums) {
-  const std::int64_t width = row < b.rows ? b.width : 0;
-  const T* x = b.x + row * b.x_stride;
-  const T* dy = b.dy + row * b.dy_stride;
-  const RowStatistics of_row = team_statistics(b, team, x, width, scratch);
-  float sum = 0, sum_with_normal = 0;
-  team.for_columns(width, [&](std::int64_t i) {
-    const std::int64_t count = width - i;
-    const Eight values = load_eight(x + i, count, b.chunks);
-    const Eight up = load_eight(dy + i, count, b.chunks);
-    const Eight factor = load_eight(b.weight + i, count, b.chunks);
-#pragma unroll
-    for (int lane = 0; lane < kEight; ++lane) {
-      const float normal = (values.at[lane] - of_row.mean) * of_row.inverse;
-      const float g = up.at[lane] * factor.at[lane];  // 0 beyond the row's end
-      sum += g;
-      sum_with_normal += g * normal;
-      weight_sums.at(i / kEight, lane) += up.at[lane] * normal;
-      if (b.bias_slices != nullptr) bias_sums.at(i / kEight, lane) += up.at[lane];
-    }
-  });
-  team.reduce(sum, sum_with_normal, scratch);
-  const float mean = b.kind == NormKind::kLayer ? sum / static_cast<float>(b.width) : 0;
-  const float mean_with_normal = sum_with_normal / static_cast<float>(b.width);
-  team.for_columns(width, [&](std::int64_t i) {
-    const std::int64_t count = width - i;
-    const Eight values = load_eight(x + i, count, b.chunks);
-    const Eight factor = load_eight(b.weight + i, count, b.chunks);
-    Eight out = load_eight(dy + i, count, b.chunks);
-#pragma unroll
-    for (int lane = 0; lane < kEight; ++lane) {
-      const float normal = (values.at[lane] - of_row.mean) * of_row.inverse;
-      const float g = out.at[lane] * factor.at[lane];
-      out.at[lane] = (g - mean - normal * mean_with_normal) * of_row.inverse;
-    }
-    const std::int64_t at = row * b.dy_stride + i;
-    if (b.residual != nullptr) add_to(out, load_eight(b.residual + at, count, b.chunks));
-    store_eight(out, b.dx + at, count, b.chunks);
-  });
-}
-
-template <typename T>
+// mean(g) for RMSNorm. A row is read once and stays in registers. A team without a row, behind the
+// last one, only keeps step.
+template <typename T, int kOwn, bool kBias>
 __global__ void __launch_bounds__(kBackwardThreads) norm_rows_backward(Backward<T> b, Team team) {
-  __shared__ float scratch[2 * kWarp];
-  auto* sums = reinterpret_cast<float*>(shared_memory());
+  __shared__ float scratch[2 * TeamSums::kMost * kMostWarps];
+  TeamSums sums_of_team(team, scratch);
+  const bool layer = b.kind == NormKind::kLayer;
   const unsigned teams = blockDim.x / team.threads;
-  const std::int64_t eights = (b.width + kEight - 1) / kEight;
-  float* of_bias = sums + teams * eights * kEight;
-  ColumnSums weight_sums(sums, b.width, team.own()), bias_sums(of_bias, b.width, team.own());
-  team.for_columns(b.width, [&](std::int64_t i) {
-    for (int lane = 0; lane < kEight; ++lane) {
-      weight_sums.at(i / kEight, lane) = 0;
-      if (b.bias_slices != nullptr) bias_sums.at(i / kEight, lane) = 0;
-    }
-  });
+  const float per_column = 1 / static_cast<float>(b.width);
+  constexpr bool kShared = kSharedSums<kOwn>;
+  auto* shared = reinterpret_cast<float*>(shared_memory());
+  ColumnSums<kOwn, kShared> weight_sums(team, shared);
+  float* of_bias = shared + (kShared ? blockDim.x * kOwn * kEight : 0);
+  ColumnSums<kBias ? kOwn : 1, kShared && kBias> bias_sums(team, of_bias);
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * teams;
   for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * teams; first < b.rows;
        first += step) {
-    row_backward(b, team, first + team.own(), scratch, weight_sums, bias_sums);
-  }
-  __syncthreads();  // the sums of all teams are there
-  const ColumnSums of_weight(sums, b.width, 0), of_all_bias(of_bias, b.width, 0);
-  for (std::int64_t column = threadIdx.x; column < b.width; column += blockDim.x) {
-    float weight = 0, bias = 0;
-    for (unsigned other = 0; other < teams; ++other) {
-      weight += of_weight.of(other, column);
-      if (b.bias_slices != nullptr) bias += of_all_bias.of(other, column);
+    const std::int64_t row = first + team.own();
+    const std::int64_t width = row < b.rows ? b.width : 0;
+    const T* of_x = b.x + row * b.x_stride;
+    const std::int64_t at = row * b.dy_stride;
+    PackedEight<T> x[kOwn], dy[kOwn];
+#pragma unroll
+    for (int e = 0; e < kOwn; ++e) {
+      const std::int64_t i = team.column(e);
+      x[e] = load_packed(of_x + i, width - i, b.chunks);
+      dy[e] = load_packed(b.dy + at + i, width - i, b.chunks);
     }
-    const std::int64_t at = blockIdx.x * b.width + column;
-    b.weight_slices[at] = weight;
-    if (b.bias_slices != nullptr) b.bias_slices[at] = bias;
+    float mean = 0;
+    if (layer) {
+      float sum[1] = {};
+#pragma unroll
+      for (int e = 0; e < kOwn; ++e) {
+        const Eight values = unpacked(x[e]);
+#pragma unroll
+        for (int lane = 0; lane < kEight; ++lane) sum[0] += values.at[lane];
+      }
+      sums_of_team.reduce(sum);
+      mean = sum[0] * per_column;
+    }
+    // Of the squares of x - mean, of g, and of g (x - mean).
+    float sums[3] = {};
+#pragma unroll
+    for (int e = 0; e < kOwn; ++e) {
+      const std::int64_t i = team.column(e), count = width - i;
+      const Eight values = unpacked(x[e]), up = unpacked(dy[e]);
+      const Eight factor = load_eight(b.weight + i, count, b.chunks);
+#pragma unroll
+      for (int lane = 0; lane < kEight; ++lane) {
+        const float distance = lane < count ? values.at[lane] - mean : 0;
+        const float g = up.at[lane] * factor.at[lane];  // 0 beyond the row's end
+        sums[0] += distance * distance;
+        sums[1] += g;
+        sums[2] += g * distance;
+      }
+    }
+    sums_of_team.reduce(sums);
+    const float inverse = rsqrtf(sums[0] * per_column + static_cast<float>(kNormEpsilon));
+    const float mean_g = layer ? sums[1] * per_column : 0;
+    const float mean_with_normal = sums[2] * inverse * per_column;
+#pragma unroll
+    for (int e = 0; e < kOwn; ++e) {
+      const std::int64_t i = team.column(e), count = width - i;
+      const Eight values = unpacked(x[e]);
+      const Eight factor = load_eight(b.weight + i, count, b.chunks);
+      Eight out = unpacked(dy[e]);
+#pragma unroll
+      for (int lane = 0; lane < kEight; ++lane) {
+        const float normal = (values.at[lane] - mean) * inverse;
+        weight_sums.at(e, lane) += out.at[lane] * normal;
+        if constexpr (kBias) bias_sums.at(e, lane) += out.at[lane];
+        out.at[lane] =
+            (out.at[lane] * factor.at[lane] - mean_g - normal * mean_with_normal) * inverse;
+      }
+      if (b.residual != nullptr) add_to(out, load_eight(b.residual + at + i, count, b.chunks));
+      if (count > 0) store_eight(out, b.dx + at + i, count, b.chunks);
+    }
   }
+  const std::int64_t slice = blockIdx.x * b.width;
+  __syncthreads();  // all rows are done
+  weight_sums.write(b.weight_slices + slice, b.width);
+  if constexpr (kBias) bias_sums.write(b.bias_slices + slice, b.width);
 }
 
 // How many blocks there are, and rows at once in each. Every block writes its sums, which are read
@@ -270,18 +311,21 @@ struct BackwardGrid {
   unsigned blocks, teams;
   std::size_t shared_bytes;
 };
+template <int kOwn, bool kBias>
 BackwardGrid backward_grid(std::int64_t rows, std::int64_t width, std::int64_t row_bytes,
-                           unsigned team, bool has_bias) {
-  constexpr std::int64_t kSharedBytes = 96 * 1024, kFloat = sizeof(float), kPart = 22;
-  const std::int64_t vectors = has_bias ? 2 : 1;
-  const std::int64_t rows_of_block = kPart * 2 * kFloat * vectors * width / row_bytes + 1;
-  const std::int64_t of_team = vectors * ((width + kEight - 1) / kEight * kEight) * kFloat;
-  const std::int64_t teams = std::clamp<std::int64_t>(
-      std::min<std::int64_t>(kBackwardThreads / team, kSharedBytes / of_team), 1, rows);
+                           unsigned team) {
+  constexpr std::int64_t kFloat = sizeof(float), kPart = 22, kVectors = kBias ? 2 : 1;
+  constexpr std::int64_t kMostShared = 96 * 1024;
+  const std::int64_t rows_of_block = kPart * 2 * kFloat * kVectors * width / row_bytes + 1;
+  const std::int64_t of_team = team * kOwn * kEight * kFloat * (kSharedSums<kOwn> ? kVectors : 1);
+  const std::int64_t most = kSharedSums<kOwn> ? kMostShared / of_team : kBackwardThreads;
+  const std::int64_t teams =
+      std::clamp<std::int64_t>(std::min<std::int64_t>(kBackwardThreads / team, most), 1, rows);
   const std::int64_t least = std::min<std::int64_t>((rows + teams - 1) / teams, 32);
   const std::int64_t blocks = std::clamp<std::int64_t>(rows / rows_of_block, least, kColumnSlices);
+  const std::int64_t in_shared = kSharedSums<kOwn> ? teams : teams - 1;
   return {static_cast<unsigned>(blocks), static_cast<unsigned>(teams),
-          static_cast<std::size_t>(teams * of_team)};
+          static_cast<std::size_t>(in_shared * of_team)};
 }
 
 // Avoids a last wave that leaves most multiprocessors idle for as long as a full one takes.
@@ -290,6 +334,35 @@ unsigned in_whole_waves(unsigned blocks, unsigned at_once) {
 }
 
 unsigned row_threads(std::int64_t width) { return row_grid(1, width).threads; }
+
+// Launches the kernel whose threads hold `kOwn` eights each, and returns how many slices it writes.
+template <typename T, int kOwn, bool kBias>
+std::int64_t launch_backward(const Backward<T>& b, Stream stream) {
+  const std::int64_t eights = (b.width + kEight - 1) / kEight;
+  const std::int64_t each = (eights + kOwn - 1) / kOwn;
+  const Team team{static_cast<unsigned>((each + kWarp - 1) / kWarp * kWarp)};
+  const std::int64_t passes = b.residual == nullptr ? 3 : 4;
+  const BackwardGrid grid = backward_grid<kOwn, kBias>(
+      b.rows, b.width, passes * b.width * static_cast<std::int64_t>(sizeof(T)), team.threads);
+  const auto kernel = norm_rows_backward<T, kOwn, kBias>;
+  const unsigned threads = grid.teams * team.threads;
+  const auto at_once =
+      static_cast<unsigned>(blocks_at_once("norm_backward", kernel, threads, grid.shared_bytes));
+  const unsigned slices = in_whole_waves(grid.blocks, at_once);
+  launch("norm_backward", kernel, dim3(slices), threads, grid.shared_bytes, stream, b, team);
+  return slices;
+}
+
+// Threads hold more where rows are wide, so that a team fits into a block.
+template <typename T, bool kBias>
+std::int64_t launch_backward(const Backward<T>& b, Stream stream) {
+  constexpr std::int64_t kTeam = 256 * kEight, kWidest = kBackwardThreads * kEight;
+  if (b.width <= kTeam) return launch_backward<T, 1, kBias>(b, stream);
+  if (b.width <= 2 * kTeam) return launch_backward<T, 2, kBias>(b, stream);
+  if (b.width <= 4 * kWidest) return launch_backward<T, 4, kBias>(b, stream);
+  if (b.width <= kWidestNorm) return launch_backward<T, 5, kBias>(b, stream);
+  throw CudaError("norm_backward: rows of more than 20,480 elements have no kernel");
+}
 
 }  // namespace
 
@@ -326,19 +399,10 @@ void norm_backward(NormKind kind, const T* x, const T* weight, const T* dy, cons
   if (rows > 0) {
     const bool chunks = in_chunks(width, x, weight, dy, residual, dx) && x_stride % kEight == 0 &&
                         dy_stride % kEight == 0;
-    const Team team{row_threads(width)};
-    const std::int64_t passes = residual == nullptr ? 3 : 4;
-    const BackwardGrid grid =
-        backward_grid(rows, width, passes * width * static_cast<std::int64_t>(sizeof(T)),
-                      team.threads, bias_gradient != nullptr);
     const Backward<T> backward{kind,  x,        weight,    dy,        residual,    dx,    rows,
                                width, x_stride, dy_stride, workspace, bias_slices, chunks};
-    const unsigned threads = grid.teams * team.threads;
-    const auto at_once = static_cast<unsigned>(
-        blocks_at_once("norm_backward", norm_rows_backward<T>, threads, grid.shared_bytes));
-    slices = in_whole_waves(grid.blocks, at_once);
-    launch("norm_backward", norm_rows_backward<T>, dim3(static_cast<unsigned>(slices)), threads,
-           grid.shared_bytes, stream, backward, team);
+    slices = bias_gradient == nullptr ? launch_backward<T, false>(backward, stream)
+                                      : launch_backward<T, true>(backward, stream);
   }
   sum_slices(workspace, slices, width, weight_gradient, width, accumulate, stream);
   if (bias_gradient != nullptr) {

@@ -24,11 +24,13 @@ void add_norm(NormKind kind, const T* branch, const T* branch_bias, const T* res
               const T* weight, const T* bias, T* sum, T* y, std::int64_t rows, std::int64_t width,
               Stream stream);
 
+// The widest rows that norm_backward takes: it keeps a row in registers.
+inline constexpr std::int64_t kWidestNorm = 20480;
+
 // dx is written and lies as dy does (it may be dy), and so does `residual`, which is added to it
 // (may be null); weight_gradient and bias_gradient (may be null) are written, or added to. Gradient
-// is T or float. `workspace`: 2*column_sum_workspace(width) elements. Sums stay in shared memory:
-// widths up to 20,000 on sm_80 and sm_90, which give a block 160 KiB and more, and 12,000 on sm_86
-// and sm_89.
+// is T or float. `workspace`: 2*column_sum_workspace(width) elements. Throws CudaError for rows
+// wider than kWidestNorm.
 template <typename T, typename Gradient>
 void norm_backward(NormKind kind, const T* x, const T* weight, const T* dy, const T* residual,
                    T* dx, Gradient* weight_gradient, Gradient* bias_gradient, bool accumulate,
