@@ -5,9 +5,10 @@
     scripts/gpu-campaign/power.py [-o OUT.json] [--seconds 1.2]
 
 Runs each kind of kernel alone, and products in turns with sums that move memory, for so long
-without rest, and writes of the second half: seconds per call, mean power (by the energy counter),
-and the SM clock. Before that, after a rest, some milliseconds at the highest clock. From these
-follow the power of each kind by clock, and the clock at which a step of all of them meets the limit.
+without rest, and writes what the second half shows: seconds per call, mean power (by the energy
+counter), and the SM clock. Before that, after a rest, come some milliseconds at the highest clock.
+The power of each kind by clock follows from these, and so does the clock at which a step of all of
+them meets the limit.
 
 OUT is written after each, and a later call goes on from it.
 """
@@ -149,7 +150,7 @@ def in_turns(torch, runner, make, share):
 
 
 def cases(torch, runner):
-    """Of each name a function that measures it."""
+    """Functions by name, each of which measures one kind."""
     out = {}
     for size in SIZES:
         for name, make in (("bf16", product), ("fp8", fp8_product)):

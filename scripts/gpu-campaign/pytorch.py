@@ -9,8 +9,8 @@ above 1 where the program's kernel is the faster one. A profile that the program
 itself, as those that are shipped, has published times instead. Attention is timed by cuDNN and by
 flash attention, and the faster one counts. Also the bandwidth of a copy and of fused AdamW. Kernels
 are launched as CUDA graphs, on noise in copies that take turns and together are twice the
-second-level cache, as in the calibration; the median of 20 launches counts. Between launches runs the
-calibration's load of products and sums, so that both are timed at the clock of a step.
+second-level cache, as in the calibration; the median of 20 launches counts. Between launches runs
+the calibration's load of products and sums, so that both are timed at the clock of a step.
 
 OUT is written after each kernel, and a later call goes on from it.
 """

@@ -29,16 +29,19 @@ __global__ void sum_rows(const T* data, float* of_slices, std::int64_t rows, std
   write_sums(sum, of_slices, columns, columns);
 }
 
-// Each warp adds up every eighth slice at 32 columns.
+// Each warp adds up every sixteenth slice at 32 columns. There are 256 slices at most, so a
+// thread's loads are all under way at once.
+constexpr int kSliceWarps = 16;
 template <typename T>
 __global__ void sum_of_slices(const float* of_slices, std::int64_t slices, std::int64_t stride,
                               T* out, std::int64_t columns, bool accumulate) {
-  __shared__ float sums[kSumWarps][kWarp];
+  __shared__ float sums[kSliceWarps][kWarp];
   const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kWarp + lane;
   float own = 0;
-#pragma unroll 4
-  for (std::int64_t slice = column < columns ? warp : slices; slice < slices; slice += kSumWarps) {
+#pragma unroll 16
+  for (std::int64_t slice = column < columns ? warp : slices; slice < slices;
+       slice += kSliceWarps) {
     own += of_slices[slice * stride + column];
   }
   sums[warp][lane] = own;
@@ -46,7 +49,7 @@ __global__ void sum_of_slices(const float* of_slices, std::int64_t slices, std::
   if (warp > 0 || column >= columns) return;
   float sum = accumulate ? widen(out[column]) : 0;
 #pragma unroll
-  for (int w = 0; w < kSumWarps; ++w) sum += sums[w][lane];
+  for (int w = 0; w < kSliceWarps; ++w) sum += sums[w][lane];
   out[column] = narrow<T>(sum);
 }
 
@@ -57,7 +60,7 @@ void sum_slices(const float* of_slices, std::int64_t slices, std::int64_t stride
                 std::int64_t columns, bool accumulate, Stream stream) {
   if (columns == 0) return;
   launch("sum_slices", sum_of_slices<T>, dim3(static_cast<unsigned>((columns + kWarp - 1) / kWarp)),
-         kSumThreads, 0, stream, of_slices, slices, stride, out, columns, accumulate);
+         kSliceWarps * kWarp, 0, stream, of_slices, slices, stride, out, columns, accumulate);
 }
 
 template <typename T>

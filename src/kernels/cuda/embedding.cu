@@ -2,6 +2,7 @@
 #include "kernels/cuda/embedding.h"
 
 #include "kernels/cuda/eight.cuh"
+#include "kernels/cuda/reduce.cuh"
 
 namespace stepcast::cuda {
 namespace {
@@ -23,6 +24,27 @@ __global__ void embed_rows(TableSlice slice, const std::int64_t* tokens, std::in
   });
 }
 
+// Whether tokens[own] occurs nowhere else, as most do where a vocabulary is large. All threads of
+// the block come here.
+__device__ inline bool is_alone(const std::int64_t* tokens, std::int64_t count, std::int64_t own,
+                                int* scratch) {
+  const std::int64_t token = tokens[own];
+  int others = 0;
+#pragma unroll 8
+  for (std::int64_t at = threadIdx.x; at < count; at += blockDim.x) {
+    others |= static_cast<int>(tokens[at] == token && at != own);
+  }
+  return reduce_block<Larger>(others, 0, scratch) == 0;
+}
+
+template <typename T, typename Gradient>
+__device__ inline void add_row(const T* row, Gradient* to, std::int64_t left, bool chunks) {
+  if (left <= 0) return;
+  Eight sum = load_eight(to, left, chunks);
+  add_to(sum, load_eight(row, left, chunks));
+  store_eight(sum, to, left, chunks);
+}
+
 // A block of the tokens[blockIdx.y] that is the first of its kind adds up all of the kind, at the
 // columns of the block. `found`: for each warp, which of 32 tokens are of the kind.
 template <typename T, typename Gradient>
@@ -30,6 +52,7 @@ __global__ void embed_rows_backward(TableSlice slice, const std::int64_t* tokens
                                     std::int64_t count, const T* gradient, Gradient* table_gradient,
                                     bool chunks) {
   __shared__ unsigned found[kWarp];
+  __shared__ int scratch[kWarp];
   const unsigned warps = blockDim.x / kWarp;
   const std::int64_t column =
       (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * kEight;
@@ -37,6 +60,11 @@ __global__ void embed_rows_backward(TableSlice slice, const std::int64_t* tokens
   for (std::int64_t own = blockIdx.y; own < count; own += gridDim.y) {
     const std::int64_t token = tokens[own];
     if (!holds(slice, token)) continue;
+    Gradient* to = table_gradient + (token - slice.first) * slice.width + column;
+    if (is_alone(tokens, count, own, scratch)) {
+      add_row(gradient + own * slice.width + column, to, left, chunks);
+      continue;
+    }
     Eight sum{};
     bool first = true;
     for (std::int64_t start = 0; start < count && first; start += blockDim.x) {
@@ -58,10 +86,7 @@ __global__ void embed_rows_backward(TableSlice slice, const std::int64_t* tokens
       }
     }
     if (!first || left <= 0) continue;
-    Gradient* to = table_gradient + (token - slice.first) * slice.width + column;
-    const Eight before = load_eight(to, left, chunks);
-#pragma unroll
-    for (int i = 0; i < kEight; ++i) sum.at[i] += before.at[i];
+    add_to(sum, load_eight(to, left, chunks));
     store_eight(sum, to, left, chunks);
   }
 }

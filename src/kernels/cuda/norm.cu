@@ -219,87 +219,114 @@ class ColumnSums {
   float own_[kShared ? 1 : kOwn][kEight];
 };
 
-// With n = (x - mean)/sigma and g = dy * weight: dx = (g - mean(g) - n mean(g n))/sigma, without
-// mean(g) for RMSNorm. A row is read once and stays in registers. A team without a row, behind the
-// last one, only keeps step.
+// A team's row, of which every thread holds its eights.
+template <typename T, int kOwn>
+struct HeldRow {
+  PackedEight<T> x[kOwn], dy[kOwn];
+};
+
+// A team without a row, behind the last one, gets zeros.
+template <typename T, int kOwn>
+__device__ inline HeldRow<T, kOwn> load_row(const Backward<T>& b, const Team& team,
+                                            std::int64_t row) {
+  HeldRow<T, kOwn> out;
+  const std::int64_t width = row < b.rows ? b.width : 0;
+#pragma unroll
+  for (int e = 0; e < kOwn; ++e) {
+    const std::int64_t i = team.column(e);
+    out.x[e] = load_packed(b.x + row * b.x_stride + i, width - i, b.chunks);
+    out.dy[e] = load_packed(b.dy + row * b.dy_stride + i, width - i, b.chunks);
+  }
+  return out;
+}
+
+// Means over a row, with g = dy * weight and n = (x - mean)/sigma.
+struct RowMeans {
+  float mean, inverse;  // of x: 0 for RMSNorm; 1/sigma
+  float g;              // 0 for RMSNorm
+  float g_with_normal;
+};
+
+template <typename T, int kOwn>
+__device__ inline RowMeans row_means(const Backward<T>& b, const Team& team,
+                                     const HeldRow<T, kOwn>& row, std::int64_t width,
+                                     TeamSums& of_team) {
+  const bool layer = b.kind == NormKind::kLayer;
+  const float per_column = 1 / static_cast<float>(b.width);
+  float mean = 0;
+  if (layer) {
+    float sum[1] = {};
+#pragma unroll
+    for (int e = 0; e < kOwn; ++e) {
+      const Eight values = unpacked(row.x[e]);
+#pragma unroll
+      for (int lane = 0; lane < kEight; ++lane) sum[0] += values.at[lane];
+    }
+    of_team.reduce(sum);
+    mean = sum[0] * per_column;
+  }
+  float sums[3] = {};  // of (x - mean)^2, g, and g (x - mean)
+#pragma unroll
+  for (int e = 0; e < kOwn; ++e) {
+    const std::int64_t i = team.column(e), count = width - i;
+    const Eight values = unpacked(row.x[e]), up = unpacked(row.dy[e]);
+    const Eight factor = load_eight(b.weight + i, count, b.chunks);
+#pragma unroll
+    for (int lane = 0; lane < kEight; ++lane) {
+      const float distance = lane < count ? values.at[lane] - mean : 0;
+      const float g = up.at[lane] * factor.at[lane];  // 0 beyond the row's end
+      sums[0] += distance * distance;
+      sums[1] += g;
+      sums[2] += g * distance;
+    }
+  }
+  of_team.reduce(sums);
+  const float inverse = rsqrtf(sums[0] * per_column + static_cast<float>(kNormEpsilon));
+  return {mean, inverse, layer ? sums[1] * per_column : 0, sums[2] * inverse * per_column};
+}
+
+// dx = (g - mean(g) - n mean(g n))/sigma, without mean(g) for RMSNorm. A row is read once and stays
+// in registers; where these suffice, the next one comes while it is worked on.
 template <typename T, int kOwn, bool kBias>
 __global__ void __launch_bounds__(kBackwardThreads) norm_rows_backward(Backward<T> b, Team team) {
+  constexpr bool kShared = kSharedSums<kOwn>, kAhead = !kShared;
   __shared__ float scratch[2 * TeamSums::kMost * kMostWarps];
-  TeamSums sums_of_team(team, scratch);
-  const bool layer = b.kind == NormKind::kLayer;
+  TeamSums of_team(team, scratch);
   const unsigned teams = blockDim.x / team.threads;
-  const float per_column = 1 / static_cast<float>(b.width);
-  constexpr bool kShared = kSharedSums<kOwn>;
   auto* shared = reinterpret_cast<float*>(shared_memory());
   ColumnSums<kOwn, kShared> weight_sums(team, shared);
   float* of_bias = shared + (kShared ? blockDim.x * kOwn * kEight : 0);
   ColumnSums<kBias ? kOwn : 1, kShared && kBias> bias_sums(team, of_bias);
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * teams;
-  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * teams; first < b.rows;
-       first += step) {
+  std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * teams;
+  HeldRow<T, kOwn> next = load_row<T, kOwn>(b, team, first + team.own());
+  for (; first < b.rows; first += step) {
     const std::int64_t row = first + team.own();
     const std::int64_t width = row < b.rows ? b.width : 0;
-    const T* of_x = b.x + row * b.x_stride;
-    const std::int64_t at = row * b.dy_stride;
-    PackedEight<T> x[kOwn], dy[kOwn];
+    const HeldRow<T, kOwn> own = next;
+    if constexpr (kAhead) next = load_row<T, kOwn>(b, team, row + step);
+    const RowMeans means = row_means(b, team, own, width, of_team);
 #pragma unroll
     for (int e = 0; e < kOwn; ++e) {
-      const std::int64_t i = team.column(e);
-      x[e] = load_packed(of_x + i, width - i, b.chunks);
-      dy[e] = load_packed(b.dy + at + i, width - i, b.chunks);
-    }
-    float mean = 0;
-    if (layer) {
-      float sum[1] = {};
-#pragma unroll
-      for (int e = 0; e < kOwn; ++e) {
-        const Eight values = unpacked(x[e]);
-#pragma unroll
-        for (int lane = 0; lane < kEight; ++lane) sum[0] += values.at[lane];
-      }
-      sums_of_team.reduce(sum);
-      mean = sum[0] * per_column;
-    }
-    // Of the squares of x - mean, of g, and of g (x - mean).
-    float sums[3] = {};
-#pragma unroll
-    for (int e = 0; e < kOwn; ++e) {
-      const std::int64_t i = team.column(e), count = width - i;
-      const Eight values = unpacked(x[e]), up = unpacked(dy[e]);
+      const std::int64_t i = team.column(e), count = width - i, at = row * b.dy_stride + i;
+      const Eight values = unpacked(own.x[e]);
       const Eight factor = load_eight(b.weight + i, count, b.chunks);
+      Eight out = unpacked(own.dy[e]);
 #pragma unroll
       for (int lane = 0; lane < kEight; ++lane) {
-        const float distance = lane < count ? values.at[lane] - mean : 0;
-        const float g = up.at[lane] * factor.at[lane];  // 0 beyond the row's end
-        sums[0] += distance * distance;
-        sums[1] += g;
-        sums[2] += g * distance;
-      }
-    }
-    sums_of_team.reduce(sums);
-    const float inverse = rsqrtf(sums[0] * per_column + static_cast<float>(kNormEpsilon));
-    const float mean_g = layer ? sums[1] * per_column : 0;
-    const float mean_with_normal = sums[2] * inverse * per_column;
-#pragma unroll
-    for (int e = 0; e < kOwn; ++e) {
-      const std::int64_t i = team.column(e), count = width - i;
-      const Eight values = unpacked(x[e]);
-      const Eight factor = load_eight(b.weight + i, count, b.chunks);
-      Eight out = unpacked(dy[e]);
-#pragma unroll
-      for (int lane = 0; lane < kEight; ++lane) {
-        const float normal = (values.at[lane] - mean) * inverse;
+        const float normal = (values.at[lane] - means.mean) * means.inverse;
+        const float g = out.at[lane] * factor.at[lane];
         weight_sums.at(e, lane) += out.at[lane] * normal;
         if constexpr (kBias) bias_sums.at(e, lane) += out.at[lane];
-        out.at[lane] =
-            (out.at[lane] * factor.at[lane] - mean_g - normal * mean_with_normal) * inverse;
+        out.at[lane] = (g - means.g - normal * means.g_with_normal) * means.inverse;
       }
-      if (b.residual != nullptr) add_to(out, load_eight(b.residual + at + i, count, b.chunks));
-      if (count > 0) store_eight(out, b.dx + at + i, count, b.chunks);
+      if (b.residual != nullptr) add_to(out, load_eight(b.residual + at, count, b.chunks));
+      if (count > 0) store_eight(out, b.dx + at, count, b.chunks);
     }
+    if constexpr (!kAhead) next = load_row<T, kOwn>(b, team, row + step);
   }
-  const std::int64_t slice = blockIdx.x * b.width;
   __syncthreads();  // all rows are done
+  const std::int64_t slice = blockIdx.x * b.width;
   weight_sums.write(b.weight_slices + slice, b.width);
   if constexpr (kBias) bias_sums.write(b.bias_slices + slice, b.width);
 }
