@@ -31,8 +31,6 @@
 namespace stepcast {
 namespace {
 
-constexpr int kFormat = 2;
-const char* const kMark = "stepcast_journal";
 const char* const kStartAgain = "measure there, or remove the file to start again on this machine";
 
 // Each line ends with the CRC-32 of what stands before it: `...,"crc32":"0123abcd"}`.
@@ -61,10 +59,6 @@ std::optional<std::string> checked(const std::string& line) {
   return body + "}";
 }
 
-std::string header_line(const Json& machine) {
-  return line_of({{kMark, kFormat}, {"machine", machine}});
-}
-
 // Lines without their ends; what follows the last end is cut off.
 std::vector<std::string> whole_lines(const std::string& text) {
   std::vector<std::string> out;
@@ -78,7 +72,7 @@ std::vector<std::string> whole_lines(const std::string& text) {
 
 // A run that ended while it made the file leaves the beginning of a header.
 bool is_torn_header(const std::string& text) {
-  const std::string start = fmt::format("{{\"{}\":", kMark);
+  const std::string start = fmt::format("{{\"{}\":", JournalHeader::kMark);
   const std::size_t both = std::min(text.size(), start.size());
   return text.find('\n') == std::string::npos && text.compare(0, both, start, 0, both) == 0;
 }
@@ -98,30 +92,46 @@ Result<void> check_machine(const std::string& file, const Json& written, const J
   return {};
 }
 
-// The facts of the machine whose points these are.
-Result<Json> read_header(const std::string& file, const std::string& line) {
+// A line whose checksum is right, as the struct that declares its keys. `hint` is the way out of
+// every error in it.
+template <class Line>
+Result<Line> read_line(const std::string& body, const std::string& name, const std::string& hint) {
+  auto document = JsonDocument::parse(body, name);
+  if (!document) return failure(document.error());
+  auto out = read_object<Line>((*document)->root());
+  if ((*document)->ok()) return out;
+  Errors errors = (*document)->errors();
+  for (Error& error : errors) error.hint += (error.hint.empty() ? "" : "; ") + hint;
+  return failure(std::move(errors));
+}
+
+// Whatever has no format of a journal may be a file of another program: it is told so, and not that
+// its checksum is missing.
+Result<void> check_kind(const std::string& file, const std::string& line) {
   const auto parsed = parse_ordered_json(line, file);
-  if (!parsed || !parsed->is_object() || !parsed->contains(kMark)) {
+  const char* mark = JournalHeader::kMark;
+  if (!parsed || !parsed->is_object() || !parsed->contains(mark)) {
     return failure(
-        {ErrorCode::kFormat, "is not a journal of measurements", file, kMark, "name another file"});
+        {ErrorCode::kFormat, "is not a journal of measurements", file, mark, "name another file"});
   }
-  const Json& header = *parsed;
-  if (header[kMark] != kFormat) {
-    return failure(
-        {ErrorCode::kFormat, fmt::format("format {} is not supported", json_text(header[kMark])),
-         file, kMark,
-         fmt::format("this version reads format {}: remove the file to start again", kFormat)});
-  }
-  const auto written = header.find("machine");
-  if (written == header.end() || !written->is_object()) {
-    return failure({ErrorCode::kMissingKey, "does not say which machine its points are of", file,
-                    "machine", kStartAgain});
-  }
-  if (!checked(line)) {
+  const Json& format = (*parsed)[mark];
+  if (format == JournalHeader::kFormat) return {};
+  return failure({ErrorCode::kFormat, fmt::format("format {} is not supported", json_text(format)),
+                  file, mark,
+                  fmt::format("this version reads format {}: remove the file to start again",
+                              JournalHeader::kFormat)});
+}
+
+Result<JournalHeader> read_header(const std::string& file, const std::string& line) {
+  if (const auto kind = check_kind(file, line); !kind) return failure(kind.error());
+  const auto body = checked(line);
+  if (!body) {
     return failure({ErrorCode::kFormat, "line 1 was changed or damaged: its checksum is another",
                     file, "crc32", "remove the file to start again"});
   }
-  return *written;
+  auto out = read_line<JournalHeader>(*body, file, kStartAgain);
+  if (out) out->machine = Json::parse(*body)["machine"];  // keeps the order of its keys
+  return out;
 }
 
 Result<JournalPoint> read_point(const std::string& file, std::size_t number,
@@ -133,15 +143,8 @@ Result<JournalPoint> read_point(const std::string& file, std::size_t number,
                     fmt::format("line {} was changed or damaged: its checksum is another", number),
                     file, "crc32", hint});
   }
-  auto document = JsonDocument::parse(*body, fmt::format("{}, line {}", file, number));
-  if (!document) return failure(document.error());
-  auto out = read_object<JournalPoint>((*document)->root());
-  if (!(*document)->ok()) {
-    Errors errors = (*document)->errors();
-    for (Error& error : errors) error.hint += (error.hint.empty() ? "" : "; ") + hint;
-    return failure(std::move(errors));
-  }
-  out.extra = Json::parse(*body)["extra"];  // keeps the order of its keys
+  auto out = read_line<JournalPoint>(*body, fmt::format("{}, line {}", file, number), hint);
+  if (out) out->extra = Json::parse(*body)["extra"];  // keeps the order of its keys
   return out;
 }
 
@@ -152,6 +155,13 @@ tl::unexpected<Errors> io_failure(const std::string& file, const char* what, int
 }
 
 }  // namespace
+
+void JournalHeader::check(const JsonValue& value) const {
+  if (!machine.is_object()) {
+    ObjectReader(value).fail("machine", ErrorCode::kBadValue,
+                             "does not say which machine its points are of");
+  }
+}
 
 Journal::Journal(Journal&& other) noexcept
     : name_(std::move(other.name_)),
@@ -190,9 +200,9 @@ Result<JournalText> read_journal(const std::string& text, const std::string& fil
   JournalText out;
   if (is_torn_header(text)) return out;  // an empty file, too
   std::vector<std::string> lines = whole_lines(text);
-  auto machine = read_header(file, lines.empty() ? text : lines.front());
-  if (!machine) return failure(machine.error());
-  out.machine = json_text(*machine);
+  auto header = read_header(file, lines.empty() ? text : lines.front());
+  if (!header) return failure(header.error());
+  out.header = std::move(*header);
   // Blocks of a torn line that never reached the disk read as zeros.
   if (lines.size() > 1 && lines.back().find('\0') != std::string::npos) lines.pop_back();
   Errors errors;
@@ -216,9 +226,11 @@ Result<void> Journal::read(const std::string& text, const Json& machine) {
     if (!text.empty() && ::ftruncate(file_, 0) != 0) {
       return io_failure(name_, "cannot be shortened", errno, "remove the file");
     }
-    return write_line(header_line(machine));
+    JournalHeader header;
+    header.machine = machine;
+    return write_line(line_of(json_of(header)));
   }
-  const auto same = check_machine(name_, Json::parse(known->machine), machine);
+  const auto same = check_machine(name_, known->header.machine, machine);
   if (!same) return same;
   size_bytes_ = known->whole_bytes;
   points_ = std::move(known->points);

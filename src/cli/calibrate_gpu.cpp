@@ -7,14 +7,13 @@
 #include <optional>
 
 #include "calibrate/device_name.h"
+#include "calibrate/gpu_run.h"
 #include "calibrate/measured_on_gpu.h"
 #include "cli/gpu_profile.h"
 #include "cli/launch_run.h"
 #include "cli/rank_results.h"
 #include "core/gathered_errors.h"
 #include "core/json_tree.h"
-#include "core/text/escape.h"
-#include "cost/profile_curves.h"
 
 namespace stepcast::cli {
 namespace {
@@ -53,81 +52,6 @@ Wanted wanted(const CalibrationRequest& request, Errors& errors) {
   return out;
 }
 
-// How much longer kernels take once they follow each other for seconds.
-void read_sustained(const JsonValue& value, OwnRun& out) {
-  ObjectReader reader(value);
-  for (const Curve curve : {Curve::kGemm, Curve::kAttention, Curve::kMemoryBound}) {
-    const std::string& name = curve_names()[static_cast<std::size_t>(curve)];
-    const auto entry = reader.value(name);
-    if (!entry) continue;
-    ObjectReader run(*entry);
-    const double factor = run.number("factor", 1, 100).value_or(1);
-    const std::string operation = run.required_text("operation");
-    GpuCondition condition;
-    if (const auto told = run.value("condition")) condition = read_gpu_condition(*told);
-    run.finish();
-    out.sustained[curve] = factor;
-    out.machine["sustained_" + name] =
-        fmt::format("{:.3f} of its time in a sample: {}{}", factor, operation, words_of(condition));
-  }
-  reader.finish();
-}
-
-// gpu.json, which stepcast-gpu writes beside its results. How much a product and transfers slow
-// each other. The cost models use the SMs that collectives take. The rest are facts of the machine,
-// because no modelled program copies to its host yet.
-void read_beside(const JsonValue& value, const ClusterSpec& cluster, OwnRun& out) {
-  ObjectReader reader(value);
-  for (const char* name : {"copy_to_device", "copy_to_host", "copy_on_device", "all_reduce"}) {
-    const auto entry = reader.value(name);
-    if (!entry) continue;
-    ObjectReader beside(*entry);
-    const double product = beside.number("product_slowdown", 1, 1e3).value_or(1);
-    const double transfer = beside.number("slowdown", 1, 1e3).value_or(1);
-    if (const auto rate = beside.number("bytes_per_s", 0, 1e15)) {
-      out.machine[name] = fmt::format("{:.4g} GB/s", *rate * 1e-9);
-    }
-    out.machine[fmt::format("beside_{}", name)] =
-        fmt::format("a product takes {:.3f} of its time, it {:.3f}", product, transfer);
-    const auto ranks = beside.integer("ranks", 2);
-    const auto bytes = beside.integer("bytes", 1);
-    if (ranks && bytes) out.sms_per_channel = sms_per_channel(product, *ranks, *bytes, cluster);
-    beside.finish();
-  }
-  reader.finish();
-}
-
-OwnRun read_own_run(const fs::path& file, const ClusterSpec& cluster, std::string& device,
-                    Errors& errors) {
-  OwnRun out;
-  auto document = JsonDocument::load(file.string());
-  if (!document) {
-    append(errors, document.error());
-    return out;
-  }
-  ObjectReader root((*document)->root());
-  device = root.required_text("device");
-  if (const auto host = root.required("host")) {
-    ObjectReader reader(*host);
-    out.host = kNoHost;
-    out.host.launch_s = reader.number("launch_s", 0, 1).value_or(0);
-    out.host.graph_launch_s = reader.number("graph_launch_s", 0, 1).value_or(0);
-    out.host.collective_s = reader.number("collective_s", 0, 1).value_or(out.host.launch_s);
-    reader.finish();
-  }
-  if (const auto sustained = root.value("sustained")) read_sustained(*sustained, out);
-  if (const auto beside = root.value("beside")) read_beside(*beside, cluster, out);
-  if (const auto machine = root.required("machine")) {
-    for (const auto& [key, fact] : machine->members()) {
-      out.machine[key] = fact.is_text() ? *fact.text() : json_text(fact.raw());
-    }
-  }
-  root.finish();
-  const Errors found = (*document)->errors();
-  errors.insert(errors.end(), found.begin(), found.end());
-  return out;
-}
-
 std::string text_of(const CalibrationRequest& request, const Wanted& wanted,
                     const std::string& folder) {
   Job out = job_of(request, wanted.scenarios, folder);
@@ -141,11 +65,11 @@ int make_profile(const Wanted& wanted, const fs::path& folder, const DataFolders
   Errors errors;
   RankResults results;
   results.read(folder / "rank-0.json", errors);
-  std::string device;
-  OwnRun run = read_own_run(folder / "gpu.json", *wanted.cluster, device, errors);
-  if (errors.empty() && !names_device(device, wanted.cluster->accelerator)) {
+  const auto run = load_gpu_run((folder / "gpu.json").string());
+  if (!run) append(errors, run.error());
+  if (errors.empty() && !names_device(run->device, wanted.cluster->accelerator)) {
     errors.push_back({ErrorCode::kIllegal,
-                      fmt::format("this machine's GPU is '{}', and the cluster has {}", device,
+                      fmt::format("this machine's GPU is '{}', and the cluster has {}", run->device,
                                   wanted.cluster->accelerator.title),
                       "", "cluster", "name a cluster of the GPU that is measured"});
   }
@@ -155,9 +79,11 @@ int make_profile(const Wanted& wanted, const fs::path& folder, const DataFolders
   results.move_to(operations, collectives);
   Imported measured = curves_of(operations, wanted.cluster->accelerator, kAttentionKernel);
   add_collectives(collectives, measured);
-  if (registered && !collectives.empty()) run.machine["collective_buffers"] = "registered";
-  measured.own_run = std::move(run);
-  measured.sources.push_back("calibrated on " + device);
+  measured.own_run = own_run_of(*run, *wanted.cluster);
+  if (registered && !collectives.empty()) {
+    measured.own_run->machine["collective_buffers"] = "registered";
+  }
+  measured.sources.push_back("calibrated on " + run->device);
   return write_gpu_profile(measured, *wanted.cluster, folders, output);
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/protocol/journal.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <boost/crc.hpp>
 #include <filesystem>
 #include <string>
 
@@ -250,6 +252,34 @@ TEST(Journal, AnotherFormatIsRefused) {
   EXPECT_EQ(refusal(folder, "j"),
             "j: stepcast_journal: format 1 is not supported (this version reads format 2: remove "
             "the file to start again)");
+}
+
+// A header as the program writes it, with the checksum of what stands before it.
+std::string header(const std::string& keys) {
+  const std::string body = R"({"stepcast_journal":2)" + keys;
+  boost::crc_32_type crc;
+  crc.process_bytes(body.data(), body.size());
+  return fmt::format("{},\"crc32\":\"{:08x}\"}}\n", body, crc.checksum());
+}
+
+TEST(Journal, AHeaderKeepsItsBytes) {
+  const TemporaryFolder folder;
+  opened(folder / "j");
+  EXPECT_EQ(folder.text("j"), header(R"(,"machine":{"processor":"Test 9000","cores":2})"));
+}
+
+TEST(Journal, AHeaderWithAnotherKeyOrWithoutAMachineIsRefused) {
+  const TemporaryFolder folder;
+  const std::string way_out = "measure there, or remove the file to start again on this machine)";
+  folder.write("j", header(""));
+  EXPECT_EQ(refusal(folder, "j"), "j: machine: is required and missing (" + way_out);
+  folder.write("j", header(R"(,"machine":"here")"));
+  EXPECT_EQ(refusal(folder, "j"),
+            "j: machine: does not say which machine its points are of (" + way_out);
+  folder.write("j", header(R"(,"machine":{},"machines":{})"));
+  const std::string unknown = refusal(folder, "j");
+  EXPECT_EQ(unknown.find("j: machines: "), 0u) << unknown;
+  EXPECT_NE(unknown.find(way_out), std::string::npos) << unknown;
 }
 
 TEST(Journal, AFileOfAnotherKindIsLeftAlone) {

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <string>
 
+#include "calibrate/gpu_run.h"
 #include "calibrate/protocol/needed_shapes.h"
 #include "calibrate/protocol/operation_json.h"
 #include "calibrate/protocol/protocol.h"
@@ -59,13 +60,12 @@ Json collectives_of(std::int64_t ranks) {
 }
 
 // A product takes a quarter longer beside an all-reduce.
-Json beside(std::int64_t ranks) {
-  Json out{
-      {"copy_to_host", {{"product_slowdown", 1.01}, {"slowdown", 1.02}, {"bytes_per_s", 5.5e10}}}};
-  if (ranks > 1) {
-    out["all_reduce"] = {
-        {"product_slowdown", 1.25}, {"slowdown", 1.1}, {"ranks", ranks}, {"bytes", 64 << 20}};
-  }
+GpuRun run_of(std::int64_t ranks) {
+  GpuRun out;
+  out.device = device();
+  out.machine["driver"] = "0.1";
+  out.beside.copies.to_host = GpuRun::Beside{1.01, 1.02, 5.5e10};
+  if (ranks > 1) out.beside.all_reduce = GpuRun::Beside{1.25, 1.1, std::nullopt, ranks, 64 << 20};
   return out;
 }
 
@@ -102,11 +102,8 @@ Result<void> measure(JsonDocument& job) {
   if (own_rank() != 0) return {};
   const auto gpus = root["gpus"].get<std::int64_t>();
   const std::string folder = root["results"].get_text();
-  const Json machine{{"device", device()},
-                     {"host", {{"launch_s", 0}, {"graph_launch_s", 0}}},
-                     {"beside", beside(gpus)},
-                     {"machine", {{"driver", "0.1"}}}};
-  if (auto written = write_file_atomically(folder + "/gpu.json", json_text(machine)); !written) {
+  const std::string about_gpu = gpu_run_text(run_of(gpus));
+  if (auto written = write_file_atomically(folder + "/gpu.json", about_gpu); !written) {
     return written;
   }
   const Json result{{"rank", 0},

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "calibrate/device_name.h"
+#include "calibrate/gpu_run.h"
 #include "calibrate/measure/collective_sampler.h"
 #include "calibrate/measure/gpu/device_collectives.h"
 #include "calibrate/measure/gpu/gpu_call.h"
@@ -25,9 +26,9 @@
 #include "calibrate/protocol/needed_shapes.h"
 #include "calibrate/protocol/operation_json.h"
 #include "core/atomic_file.h"
+#include "core/json_fields.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
-#include "cost/profile_curves.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/noise.h"
@@ -53,6 +54,15 @@ constexpr ByteCount kBesideBytes = 64 << 20;  // of the collective beside a prod
 constexpr const char* kProtected =
     "shapes were measured while the driver held the clocks down to protect the GPU, as their "
     "conditions say: cool it, or wait, and calibrate again";
+
+// A part of gpu.json as a point of the journal keeps it.
+template <class Part>
+Part part_of_run(const JournalPoint& point) {
+  const auto document = JsonDocument::from(SortedJson(point.extra), "journal, " + point.key);
+  Part out = read_object<Part>(document->root());
+  if (!document->ok()) throw JobFailure(document->errors());
+  return out;
+}
 
 class CalibrateGpuJob {
  public:
@@ -86,10 +96,12 @@ class CalibrateGpuJob {
     for (const auto& [curve, operation] : longest_) measure_sustained(curve, operation);
     for (const auto& [why, count] : left_out_) report_.warning(fmt::format("{} {}", count, why));
     for (const std::string& worry : kernels_.attention_kernels().worries()) report_.warning(worry);
-    write("gpu.json", machine());
-    write("rank-0.json", {{"rank", 0},
-                          {"operations", std::move(operations_)},
-                          {"collectives", std::move(collectives_)}});
+    tell_machine();
+    write("gpu.json", gpu_run_text(run_));
+    const Json points{{"rank", 0},
+                      {"operations", std::move(operations_)},
+                      {"collectives", std::move(collectives_)}};
+    write("rank-0.json", json_text(points) + "\n");
   }
 
  private:
@@ -184,16 +196,16 @@ class CalibrateGpuJob {
     const std::string key = backend.key_of(kBesideBytes) + " beside a product";
     const JournalPoint* known = journal_.find(key);
     if (!backend.on_any_rank(known == nullptr)) {
-      beside_["all_reduce"] = known->extra;
+      if (!known->extra.empty()) run_.beside.all_reduce = part_of_run<GpuRun::Beside>(*known);
       return;
     }
-    Json measured = Json::object();
+    std::optional<GpuRun::Beside> measured;  // none: this rank takes no part
     if (meeting.takes_part) {
       OverlapSampler sampler(large_product());
       measured = sampler.collective(backend, meeting.placement.size(), kBesideBytes);
     }
-    append(journal_, {key, {}, measured});
-    beside_["all_reduce"] = std::move(measured);
+    append(journal_, {key, {}, measured ? json_of(*measured) : Json::object()});
+    run_.beside.all_reduce = measured;
     backend.on_any_rank(false);  // who takes no part waits for the others
   }
 
@@ -202,10 +214,10 @@ class CalibrateGpuJob {
     report_.progress("overlap", 0, 1, "copies");
     const std::string key = "copies beside a product";
     attempt(key, "copies", [&] {
-      append(journal_, {key, {}, OverlapSampler(large_product()).copies()});
+      append(journal_, {key, {}, json_of(OverlapSampler(large_product()).copies())});
     });
     const JournalPoint* known = journal_.find(key);
-    if (known != nullptr) beside_.update(known->extra);
+    if (known != nullptr) run_.beside.copies = part_of_run<GpuRun::Copies>(*known);
   }
 
   // Measures what the journal lacks, and notes before it begins: what breaks the GPU for this
@@ -303,19 +315,18 @@ class CalibrateGpuJob {
 
   // Measures seconds without rest, because kernels of a step follow each other at the power limit.
   void measure_sustained(Curve curve, const Longest& longest) {
-    const std::string& name = curve_names()[static_cast<std::size_t>(curve)];
     report_.progress("sustained", 0, 1, longest.operation.name);
     const std::string key = "sustained " + signature(longest.operation);
     attempt(key, longest.operation.name, [&] {
       const SustainedRun run =
           timer_.sustain(gpu_call(longest.operation.work, context()), kSustained_s);
-      const Json told = {{"factor", std::max(1.0, run.call_s / longest.seconds)},
-                         {"operation", signature(longest.operation)},
-                         {"condition", to_json(run.condition)}};
-      append(journal_, {key, {}, told});
+      const GpuRun::Sustained told{std::max(1.0, run.call_s / longest.seconds),
+                                   signature(longest.operation), run.condition};
+      append(journal_, {key, {}, json_of(told)});
     });
-    const JournalPoint* known = journal_.find(key);
-    if (known != nullptr) sustained_[name] = known->extra;
+    if (const JournalPoint* known = journal_.find(key)) {
+      run_.sustained.of(curve) = part_of_run<GpuRun::Sustained>(*known);
+    }
   }
 
   // Measures the operation and writes it into the journal, unless it has no kernel here.
@@ -334,22 +345,19 @@ class CalibrateGpuJob {
     append(journal_, {key, measured.measurement, told});
   }
 
-  Json machine() {
-    Json facts = to_json(gpu_);
-    for (const auto& [key, fact] : nvml_.facts()) facts[key] = fact;
-    facts["attention"] = kernels_.attention_kernels().told();
-    facts["date"] = utc_date(std::time(nullptr));
-    return {
-        {"device", gpu_.name},
-        {"host", {{"launch_s", timer_.launch_s()}, {"graph_launch_s", timer_.graph_launch_s()}}},
-        {"sustained", std::move(sustained_)},
-        {"beside", std::move(beside_)},
-        {"machine", std::move(facts)}};
+  void tell_machine() {
+    run_.device = gpu_.name;
+    run_.host.launch_s = timer_.launch_s();
+    run_.host.graph_launch_s = timer_.graph_launch_s();
+    run_.machine = to_json(gpu_);
+    for (const auto& [key, fact] : nvml_.facts()) run_.machine[key] = fact;
+    run_.machine["attention"] = kernels_.attention_kernels().told();
+    run_.machine["date"] = utc_date(std::time(nullptr));
   }
 
-  void write(const char* name, const Json& content) const {
+  void write(const char* name, const std::string& content) const {
     const std::string file = job_.results + "/" + name;
-    if (const auto written = write_file_atomically(file, json_text(content) + "\n"); !written) {
+    if (const auto written = write_file_atomically(file, content); !written) {
       throw JobFailure(written.error());
     }
   }
@@ -371,8 +379,7 @@ class CalibrateGpuJob {
   std::map<std::string, std::int64_t> left_out_;
   Json operations_ = Json::array(), collectives_ = Json::array();
   std::map<Curve, Longest> longest_;
-  Json sustained_ = Json::object();
-  Json beside_ = Json::object();  // what products and transfers take from each other
+  GpuRun run_;
 };
 
 }  // namespace

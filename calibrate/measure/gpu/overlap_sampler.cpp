@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/json_tree.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/device_memory.h"
 
@@ -64,33 +63,33 @@ BothTimes OverlapSampler::run(std::int64_t first, std::int64_t second, cudaStrea
   return {between(first_begin_, first_end_), between(second_begin_, second_end_)};
 }
 
-Json OverlapSampler::copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+GpuRun::Beside OverlapSampler::copy(void* to, const void* from, std::size_t bytes,
+                                    cudaMemcpyKind kind) {
   const auto queue = [&] {
     check(cudaMemcpyAsync(to, from, bytes, kind, copy_stream_), "cudaMemcpyAsync");
   };
   const SideBySide both = measure_side_by_side([&](std::int64_t first, std::int64_t second) {
     return run(first, second, copy_stream_, queue);
   });
-  return {{"product_slowdown", both.first_slowdown},
-          {"slowdown", both.second_slowdown},
-          {"bytes_per_s", static_cast<double>(bytes) / both.second_alone_s}};
+  GpuRun::Beside out{both.first_slowdown, both.second_slowdown};
+  out.bytes_per_s = static_cast<double>(bytes) / both.second_alone_s;
+  return out;
 }
 
-Json OverlapSampler::copies() {
+GpuRun::Copies OverlapSampler::copies() {
   // Copies take as long whatever is in the arrays.
   const cuda::DeviceMemory source(std::max(sizes_.host, sizes_.device)),
       target(std::max(sizes_.host, sizes_.device));
   const std::shared_ptr<void> host = pinned(sizes_.host);
-  Json out;
-  out["copy_to_device"] = copy(target.data(), host.get(), sizes_.host, cudaMemcpyHostToDevice);
-  out["copy_to_host"] = copy(host.get(), source.data(), sizes_.host, cudaMemcpyDeviceToHost);
-  out["copy_on_device"] =
-      copy(target.data(), source.data(), sizes_.device, cudaMemcpyDeviceToDevice);
+  GpuRun::Copies out;
+  out.to_device = copy(target.data(), host.get(), sizes_.host, cudaMemcpyHostToDevice);
+  out.to_host = copy(host.get(), source.data(), sizes_.host, cudaMemcpyDeviceToHost);
+  out.on_device = copy(target.data(), source.data(), sizes_.device, cudaMemcpyDeviceToDevice);
   return out;
 }
 
-Json OverlapSampler::collective(DeviceCollectives& collectives, std::size_t ranks,
-                                ByteCount bytes) {
+GpuRun::Beside OverlapSampler::collective(DeviceCollectives& collectives, std::size_t ranks,
+                                          ByteCount bytes) {
   const auto stream = static_cast<cudaStream_t>(collectives.stream());
   const SideBySide both = measure_side_by_side([&](std::int64_t first, std::int64_t second) {
     collectives.meet_up();  // all begin together, and peers that died are found
@@ -99,10 +98,10 @@ Json OverlapSampler::collective(DeviceCollectives& collectives, std::size_t rank
     collectives.largest_of_members(longest);
     return BothTimes{static_cast<double>(longest[0]), static_cast<double>(longest[1])};
   });
-  return {{"product_slowdown", both.first_slowdown},
-          {"slowdown", both.second_slowdown},
-          {"ranks", ranks},
-          {"bytes", bytes}};
+  GpuRun::Beside out{both.first_slowdown, both.second_slowdown};
+  out.ranks = static_cast<std::int64_t>(ranks);
+  out.bytes = static_cast<std::int64_t>(bytes);
+  return out;
 }
 
 }  // namespace stepcast

@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <functional>
 
+#include "calibrate/gpu_run.h"
 #include "calibrate/measure/gpu/device_collectives.h"
 #include "calibrate/measure/gpu/gpu_call.h"
 #include "calibrate/protocol/side_by_side.h"
-#include "core/json_tree.h"
 
 namespace stepcast {
 
@@ -28,17 +28,16 @@ class OverlapSampler {
   OverlapSampler(const OverlapSampler&) = delete;
   OverlapSampler& operator=(const OverlapSampler&) = delete;
 
-  // One process alone calls this: {"copy_to_device": {"product_slowdown", "slowdown",
-  // "bytes_per_s"}, "copy_to_host", "copy_on_device"}; through pinned memory. Throws CudaError.
-  Json copies();
-  // Members of the meeting of `collectives` call this: {"product_slowdown", "slowdown", "ranks"}.
-  Json collective(DeviceCollectives& collectives, std::size_t ranks, ByteCount bytes);
+  // One process alone calls this. Copies go through pinned memory. Throws CudaError.
+  GpuRun::Copies copies();
+  // Members of the meeting of `collectives` call this.
+  GpuRun::Beside collective(DeviceCollectives& collectives, std::size_t ranks, ByteCount bytes);
 
  private:
   // `queue` one call of the second kind on `stream`.
   BothTimes run(std::int64_t first, std::int64_t second, cudaStream_t stream,
                 const std::function<void()>& queue);
-  Json copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
+  GpuRun::Beside copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 
   const GpuCall product_;
   const CopySizes sizes_;

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "core/json_tree.h"
 #include "emulated_nccl.h"
 #include "kernels/emulated/runtime.h"
 #include "nccl_world.h"
@@ -29,12 +28,12 @@ TEST(OverlapSampler, TellsTheRatesOfCopies) {
   const auto copies = OverlapSampler(product(), {.host = 1 << 20, .device = 1 << 22}).copies();
   emulated::set_copy_rates({});
   // Events tell milliseconds in fp32.
-  EXPECT_NEAR(copies["copy_to_device"]["bytes_per_s"].get<double>() / 4e9, 1, 1e-4);
-  EXPECT_NEAR(copies["copy_to_host"]["bytes_per_s"].get<double>() / 2e9, 1, 1e-4);
-  EXPECT_NEAR(copies["copy_on_device"]["bytes_per_s"].get<double>() / 8e9, 1, 1e-4);
-  for (const auto& [name, told] : copies.items()) {
-    EXPECT_NEAR(told["product_slowdown"].get<double>(), 1, 1e-4) << name;
-    EXPECT_NEAR(told["slowdown"].get<double>(), 1, 1e-4) << name;
+  EXPECT_NEAR(copies.to_device->bytes_per_s.value() / 4e9, 1, 1e-4);
+  EXPECT_NEAR(copies.to_host->bytes_per_s.value() / 2e9, 1, 1e-4);
+  EXPECT_NEAR(copies.on_device->bytes_per_s.value() / 8e9, 1, 1e-4);
+  for (const auto& told : {copies.to_device, copies.to_host, copies.on_device}) {
+    EXPECT_NEAR(told->product_slowdown, 1, 1e-4);
+    EXPECT_NEAR(told->slowdown, 1, 1e-4);
   }
 }
 
@@ -48,10 +47,10 @@ TEST(OverlapSampler, RanksOfDifferentSpeedMeetInEveryCollective) {
     ASSERT_TRUE(meeting.takes_part);
     OverlapSampler sampler(product(world->rank() == 1 ? 3 * kProduct_s : kProduct_s));
     const auto told = sampler.collective(backend, meeting.placement.size(), 4096);
-    EXPECT_EQ(told["ranks"], 3);
-    EXPECT_EQ(told["bytes"], 4096);
-    EXPECT_NEAR(told["product_slowdown"].get<double>(), 1, 1e-4);
-    EXPECT_NEAR(told["slowdown"].get<double>(), 1, 1e-4);
+    EXPECT_EQ(told.ranks, 3);
+    EXPECT_EQ(told.bytes, 4096);
+    EXPECT_NEAR(told.product_slowdown, 1, 1e-4);
+    EXPECT_NEAR(told.slowdown, 1, 1e-4);
   });
   emulated::set_nccl_cost(nullptr);
 }

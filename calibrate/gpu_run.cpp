@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/gpu_run.h"
+
+#include <fmt/format.h>
+
+#include "calibrate/measured_on_gpu.h"
+#include "core/json_fields.h"
+#include "core/text/escape.h"
+#include "cost/profile_curves.h"
+
+namespace stepcast {
+namespace {
+
+void tell(const std::optional<GpuRun::Sustained>& run, Curve curve, OwnRun& out) {
+  if (!run) return;
+  out.sustained[curve] = run->factor;
+  out.machine["sustained_" + curve_names()[static_cast<std::size_t>(curve)]] =
+      fmt::format("{:.3f} of its time in a sample: {}{}", run->factor, run->operation,
+                  words_of(run->condition));
+}
+
+void tell(const std::optional<GpuRun::Beside>& beside, const std::string& name, OwnRun& out) {
+  if (!beside) return;
+  if (beside->bytes_per_s) {
+    out.machine[name] = fmt::format("{:.4g} GB/s", *beside->bytes_per_s * 1e-9);
+  }
+  out.machine["beside_" + name] = fmt::format("a product takes {:.3f} of its time, it {:.3f}",
+                                              beside->product_slowdown, beside->slowdown);
+}
+
+}  // namespace
+
+void GpuRun::check(const JsonValue& value) const {
+  if (!machine.is_object()) {
+    ObjectReader(value).fail("machine", ErrorCode::kBadValue, "is no object of facts");
+  }
+}
+
+std::string gpu_run_text(const GpuRun& run) { return json_text(json_of(run)) + "\n"; }
+
+Result<GpuRun> load_gpu_run(const std::string& file) {
+  auto document = JsonDocument::load(file);
+  if (!document) return failure(document.error());
+  GpuRun out = read_object<GpuRun>((*document)->root());
+  if (!(*document)->ok()) return failure((*document)->errors());
+  return out;
+}
+
+OwnRun own_run_of(const GpuRun& run, const ClusterSpec& cluster) {
+  OwnRun out;
+  out.host = kNoHost;
+  out.host.launch_s = run.host.launch_s;
+  out.host.graph_launch_s = run.host.graph_launch_s;
+  out.host.collective_s = run.host.collective_s.value_or(run.host.launch_s);
+  tell(run.sustained.gemm, Curve::kGemm, out);
+  tell(run.sustained.attention, Curve::kAttention, out);
+  tell(run.sustained.memory_bound, Curve::kMemoryBound, out);
+  tell(run.beside.all_reduce, "all_reduce", out);
+  tell(run.beside.copies.to_device, "copy_to_device", out);
+  tell(run.beside.copies.to_host, "copy_to_host", out);
+  tell(run.beside.copies.on_device, "copy_on_device", out);
+  if (const auto& group = run.beside.all_reduce; group && group->ranks && group->bytes) {
+    out.sms_per_channel =
+        sms_per_channel(group->product_slowdown, *group->ranks, *group->bytes, cluster);
+  }
+  for (const auto& [key, fact] : run.machine.items()) {
+    out.machine[key] = fact.is_string() ? fact.get_text() : json_text(fact);
+  }
+  return out;
+}
+
+}  // namespace stepcast

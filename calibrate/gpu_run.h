@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpu.json: stepcast-gpu writes it beside the points that it has measured, and says there how
+// kernels, copies and collectives of this GPU take from each other, and which GPU it is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "calibrate/import/imported.h"
+#include "calibrate/protocol/gpu_condition.h"
+#include "cluster/cluster.h"
+#include "core/json.h"
+#include "core/json_field.h"
+#include "core/json_tree.h"
+#include "core/result.h"
+#include "cost/provenance.h"
+
+namespace stepcast {
+
+struct GpuRun {
+  // The time of a launch, on the host.
+  struct Host {
+    double launch_s = 0;
+    double graph_launch_s = 0;           // of a kernel inside a graph
+    std::optional<double> collective_s;  // none: as long as a kernel's launch
+
+    static auto fields() {
+      return std::tuple{json_field("launch_s", &Host::launch_s).within(0, 1),
+                        json_field("graph_launch_s", &Host::graph_launch_s).within(0, 1),
+                        json_field("collective_s", &Host::collective_s).within(0, 1)};
+    }
+  };
+
+  // A kernel that ran for seconds without rest.
+  struct Sustained {
+    double factor = 1;  // its time over that of a sample
+    std::string operation;
+    GpuCondition condition;
+
+    static auto fields() {
+      return std::tuple{json_field("factor", &Sustained::factor).within(1, 100),
+                        json_field("operation", &Sustained::operation).required(),
+                        json_field("condition", &Sustained::condition)};
+    }
+  };
+  // The longest needed kernel of each curve, under the curve's name.
+  struct SustainedKernels {
+    std::optional<Sustained> gemm, attention, memory_bound;
+
+    // Of a curve that a GPU's kernels go into (gpu_curve_of()).
+    std::optional<Sustained>& of(Curve curve) {
+      return curve == Curve::kGemm ? gemm : curve == Curve::kAttention ? attention : memory_bound;
+    }
+
+    static auto fields() {
+      using F = SustainedKernels;
+      return std::tuple{json_field("gemm", &F::gemm), json_field("attention", &F::attention),
+                        json_field("memory_bound", &F::memory_bound)};
+    }
+  };
+
+  // A large product beside a transfer: how many times longer each takes than alone.
+  struct Beside {
+    double product_slowdown = 1, slowdown = 1;
+    std::optional<double> bytes_per_s = {};              // of a copy alone
+    std::optional<std::int64_t> ranks = {}, bytes = {};  // of a collective
+
+    static auto fields() {
+      using F = Beside;
+      return std::tuple{json_field("product_slowdown", &F::product_slowdown).within(1, 1e3),
+                        json_field("slowdown", &F::slowdown).within(1, 1e3),
+                        json_field("bytes_per_s", &F::bytes_per_s).within(0, 1e15),
+                        json_field("ranks", &F::ranks).within(2, ObjectReader::kMaxCount),
+                        json_field("bytes", &F::bytes).within(1, ObjectReader::kMaxCount)};
+    }
+  };
+  struct Copies {
+    std::optional<Beside> to_device, to_host, on_device;
+
+    static auto fields() {
+      using F = Copies;
+      return std::tuple{json_field("copy_to_device", &F::to_device),
+                        json_field("copy_to_host", &F::to_host),
+                        json_field("copy_on_device", &F::on_device)};
+    }
+  };
+  struct Transfers {
+    std::optional<Beside> all_reduce;  // none: of one GPU
+    Copies copies;
+
+    static auto fields() {
+      return std::tuple{json_field("all_reduce", &Transfers::all_reduce),
+                        json_field(nullptr, &Transfers::copies)};
+    }
+  };
+
+  std::string device;  // in the driver's words
+  Host host;
+  SustainedKernels sustained;
+  Transfers beside;
+  Json machine = Json::object();  // facts for people
+
+  void check(const JsonValue& value) const;
+
+  static auto fields() {
+    using F = GpuRun;
+    return std::tuple{json_field("device", &F::device).required(),
+                      json_field("host", &F::host).required(),
+                      json_field("sustained", &F::sustained), json_field("beside", &F::beside),
+                      json_field("machine", &F::machine).required()};
+  }
+};
+
+std::string gpu_run_text(const GpuRun& run);
+// Errors name file and key.
+Result<GpuRun> load_gpu_run(const std::string& file);
+
+// The run as a profile of `cluster`'s device takes it. The cost models use the factors of kernels
+// without rest and the SMs that an all-reduce takes; all else become facts of the machine, because
+// no modelled program copies to its host yet.
+OwnRun own_run_of(const GpuRun& run, const ClusterSpec& cluster);
+
+}  // namespace stepcast
