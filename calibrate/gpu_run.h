@@ -48,7 +48,7 @@ struct GpuRun {
   struct SustainedKernels {
     std::optional<Sustained> gemm, attention, memory_bound;
 
-    // Of a curve that a GPU's kernels go into (gpu_curve_of()).
+    // The curve is one that a GPU's kernels go into (gpu_curve_of()).
     std::optional<Sustained>& of(Curve curve) {
       return curve == Curve::kGemm ? gemm : curve == Curve::kAttention ? attention : memory_bound;
     }

@@ -42,6 +42,7 @@ struct JsonField {
   bool is_required = false;
   bool (*is_usual)(const Value& value, const Value& usual) = nullptr;  // then it is not written
   bool (*is_there)(const Holder&) = nullptr;  // by what has been read before it; null: always
+  const char* words = nullptr;                // what it says, for the page of the format
 
   constexpr JsonField required() const {
     JsonField out = *this;
@@ -74,6 +75,11 @@ struct JsonField {
   constexpr JsonField unless_usual() const {
     JsonField out = *this;
     out.is_usual = [](const Value& value, const Value& usual) { return value == usual; };
+    return out;
+  }
+  constexpr JsonField says(const char* sentence) const {
+    JsonField out = *this;
+    out.words = sentence;
     return out;
   }
   // Written, and known to the reader, where this holds.

@@ -18,8 +18,14 @@ struct ProcessorUse {
   static auto fields() {
     using F = ProcessorUse;
     return std::tuple{
-        json_field("span_s", &F::span_s).required(), json_field("busy_s", &F::busy_s).required(),
-        json_field("stolen_s", &F::stolen_s).required(), json_field("own_s", &F::own_s).required()};
+        json_field("span_s", &F::span_s)
+            .required()
+            .says("all processors' time while the rank measured"),
+        json_field("busy_s", &F::busy_s).required().says("of it, at work for anybody"),
+        json_field("stolen_s", &F::stolen_s)
+            .required()
+            .says("of it, taken by the host of a virtual machine"),
+        json_field("own_s", &F::own_s).required().says("of the busy time, for the rank itself")};
   }
 
   double others_fraction() const { return span_s > 0 ? std::max(0.0, busy_s - own_s) / span_s : 0; }

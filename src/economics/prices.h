@@ -30,14 +30,23 @@ struct Price {
   static auto fields() {
     using F = Price;
     return std::tuple{
-        json_field("cluster", &F::cluster),
-        json_field("accelerator", &F::accelerator),
-        json_field("usd_per_gpu_hour", &F::dollars_per_gpu_hour).required().within(0, 1e6),
-        json_field("rented_together", &F::rented_together).within(1, 1 << 20),
-        json_field("least_time", &F::least).with_unit(),
-        json_field("provider", &F::provider).required(),
-        json_field("as_of", &F::as_of).required(),
-        json_field("source", &F::source).required()};
+        json_field("cluster", &F::cluster)
+            .says("the cluster that is offered; this or an accelerator, and not both"),
+        json_field("accelerator", &F::accelerator)
+            .says("the accelerator whose market price this is"),
+        json_field("usd_per_gpu_hour", &F::dollars_per_gpu_hour)
+            .required()
+            .within(0, 1e6)
+            .says("dollars, on demand, for a GPU"),
+        json_field("rented_together", &F::rented_together)
+            .within(1, 1 << 20)
+            .says("GPUs that are let at once: 1 where single ones are; a whole node unless stated"),
+        json_field("least_time", &F::least)
+            .with_unit()
+            .says("what is billed at least, as \"24 h\""),
+        json_field("provider", &F::provider).required().says("who asks this price"),
+        json_field("as_of", &F::as_of).required().says("when: 2026, 2026-05 or 2026-05-07"),
+        json_field("source", &F::source).required().says("where it was read")};
   }
 };
 

@@ -12,6 +12,7 @@
 #include "layout/legality.h"
 #include "model/import_model.h"
 #include "predict/figures.h"
+#include "report/document_keys.h"
 #include "report/number_text.h"
 
 namespace stepcast {
@@ -165,6 +166,15 @@ Row row_of(const Figure& figure) {
   return row;
 }
 
+Row row_of(const DeclaredKey& key) {
+  Row row;
+  row.say("key", "key", key.path);
+  row.say("value", "value", key.accepts, true);
+  row.say("default", "default", key.usual, true);
+  row.say("what it says", "help", key.words, true);
+  return row;
+}
+
 // Rows of those whose name contains the filter.
 template <class Items, class Name>
 Rows rows_of(const Items& items, const std::string& filter, const Name& name) {
@@ -209,6 +219,10 @@ Result<Rows> list_of_figures(const DataFolders&, const std::string& filter) {
   return rows_of(figures(), filter, [](const Figure& figure) { return figure.key; });
 }
 
+Result<Rows> list_of_documents(const DataFolders&, const std::string& filter) {
+  return rows_of(document_keys(), filter, [](const DeclaredKey& key) { return key.path; });
+}
+
 struct Topic {
   CatalogTopic words;
   Result<Rows> (*list)(const DataFolders&, const std::string& filter);
@@ -221,6 +235,7 @@ constexpr Topic kTopics[] = {
     {{"schedules", "pipeline schedules"}, list_of_schedules},
     {{"keys", "keys of training and layout"}, list_of_keys},
     {{"figures", "figures of a forecast"}, list_of_figures},
+    {{"documents", "keys of suites, prices, files of ranks and baselines"}, list_of_documents},
 };
 
 }  // namespace

@@ -27,8 +27,9 @@ class Data {
   // A folder with models/, topologies/, profiles/, prices/ and suites/. Errors: it has none.
   static Result<Data> open(const std::string& folder);
 
-  // Lists what there is of "models", "clusters", "gpus", "schedules", "keys" or "figures", as JSON.
-  // `filter`: only names that contain it. Errors: another topic, or a filter that leaves nothing.
+  // Lists what there is of "models", "clusters", "gpus", "schedules", "keys", "figures" or
+  // "documents", as JSON. `filter`: only names that contain it. Errors: another topic, or a filter
+  // that leaves nothing.
   Result<std::string> list(const std::string& topic, const std::string& filter = "") const;
 
   const DataRoot& root() const { return *root_; }

@@ -33,14 +33,20 @@ struct CaseFigures {
       return json_field(key, member).within(kSmallest, kLargest);
     };
     const auto forecast = [](const F& figures) { return figures.step_time_low_s.has_value(); };
-    return std::tuple{positive("step_time_s", &F::step_time_s),
-                      positive("step_time_low_s", &F::step_time_low_s).where(forecast),
-                      positive("step_time_high_s", &F::step_time_high_s).where(forecast),
-                      positive("tokens_per_s_per_gpu", &F::tokens_per_s_per_gpu),
-                      positive("model_tflops_per_gpu", &F::model_tflops_per_gpu),
-                      json_field("mfu", &F::mfu).within(kSmallest, 1),
-                      json_field("peak_memory_bytes", &F::peak_memory_bytes).within(1, kLargest),
-                      json_field("bubble_fraction", &F::bubble_fraction).within(0, 1)};
+    return std::tuple{
+        positive("step_time_s", &F::step_time_s).says("seconds of a step"),
+        positive("step_time_low_s", &F::step_time_low_s).where(forecast),
+        positive("step_time_high_s", &F::step_time_high_s).where(forecast),
+        positive("tokens_per_s_per_gpu", &F::tokens_per_s_per_gpu).says("tokens a second and GPU"),
+        positive("model_tflops_per_gpu", &F::model_tflops_per_gpu)
+            .says("TFLOP/s of a GPU, as the convention counts"),
+        json_field("mfu", &F::mfu).within(kSmallest, 1).says("share of the convention's peak"),
+        json_field("peak_memory_bytes", &F::peak_memory_bytes)
+            .within(1, kLargest)
+            .says("of the fullest GPU"),
+        json_field("bubble_fraction", &F::bubble_fraction)
+            .within(0, 1)
+            .says("share of the time that the pipeline idles")};
   }
 };
 
@@ -56,9 +62,14 @@ struct CaseErrors {
 
   static auto fields() {
     using F = CaseErrors;
-    return std::tuple{json_field("step_time", &F::step_time).within(0, 1e18),
-                      json_field("peak_memory", &F::peak_memory).within(0, 1e18),
-                      json_field("bubble_fraction", &F::bubble_fraction).within(0, 1)};
+    return std::tuple{
+        json_field("step_time", &F::step_time)
+            .within(0, 1e18)
+            .says("relative to the measured time"),
+        json_field("peak_memory", &F::peak_memory)
+            .within(0, 1e18)
+            .says("relative to the measured peak"),
+        json_field("bubble_fraction", &F::bubble_fraction).within(0, 1).says("as a difference")};
   }
 };
 

@@ -23,6 +23,7 @@ inline constexpr double kAnyNumber = std::numeric_limits<double>::max();
 
 // Times are in seconds of a clock that all ranks of the machine share.
 struct MeasuredSpan {
+  static constexpr const char* kAccepts = "[start_s, end_s]";
   double start = 0, end = 0;
 };
 bool read_json(const JsonValue& value, MeasuredSpan& out);  // [start_s, end_s]
@@ -35,10 +36,19 @@ struct MeasuredStep {
 
   static auto fields() {
     using F = MeasuredStep;
-    return std::tuple{json_field("begin_s", &F::begin).required().within(-kAnyNumber, kAnyNumber),
-                      json_field("end_s", &F::end).required().within(-kAnyNumber, kAnyNumber),
-                      json_field("loss_sum", &F::loss_sum).within(-kAnyNumber, kAnyNumber),
-                      json_field("spans", &F::spans).required()};
+    return std::tuple{
+        json_field("begin_s", &F::begin)
+            .required()
+            .within(-kAnyNumber, kAnyNumber)
+            .says("of the machine's monotonic clock, which its ranks share"),
+        json_field("end_s", &F::end)
+            .required()
+            .within(-kAnyNumber, kAnyNumber)
+            .says("of that clock"),
+        json_field("loss_sum", &F::loss_sum)
+            .within(-kAnyNumber, kAnyNumber)
+            .says("over the rank's tokens"),
+        json_field("spans", &F::spans).required().says("of each instruction of the rank's role")};
   }
 };
 
@@ -58,14 +68,24 @@ struct OperationTime {
   static auto fields() {
     using F = OperationTime;
     const auto collective = [](const F& operation) { return operation.is_collective(); };
-    return std::tuple{json_field("signature", &F::signature).required(),
-                      json_field("name", &F::name).required(),
-                      json_field("phase", &F::phase).required(),
-                      json_field("calls_per_step", &F::calls_per_step).required(),
-                      json_field("median_s", &F::median).required(),
-                      json_field("total_s_per_step", &F::total).required(),
-                      json_field("group", &F::group).required().where(collective),
-                      json_field("exposed_s_per_step", &F::exposed).required().where(collective)};
+    return std::tuple{
+        json_field("signature", &F::signature).required().says("what the operation does"),
+        json_field("name", &F::name).required().says("its name in the program, for people"),
+        json_field("phase", &F::phase).required().says("the part of the step that calls it"),
+        json_field("calls_per_step", &F::calls_per_step)
+            .required()
+            .says("how often a step calls it"),
+        json_field("median_s", &F::median).required().says("of a call"),
+        json_field("total_s_per_step", &F::total).required().says("of all calls of a step"),
+        json_field("group", &F::group)
+            .required()
+            .where(collective)
+            .says("of a collective: who takes part"),
+        json_field("exposed_s_per_step", &F::exposed)
+            .required()
+            .where(collective)
+            .says("of a collective: all of its time, or of one beside kernels how long they waited "
+                  "for it")};
   }
 };
 
@@ -76,8 +96,11 @@ struct Numerics {
 
   static auto fields() {
     using F = Numerics;
-    return std::tuple{json_field("loss_relative_error", &F::loss_relative_error).required(),
-                      json_field("parameter_relative_error", &F::parameter_relative_error)};
+    return std::tuple{json_field("loss_relative_error", &F::loss_relative_error)
+                          .required()
+                          .says("the largest over steps, against one rank alone"),
+                      json_field("parameter_relative_error", &F::parameter_relative_error)
+                          .says("where parameters can be compared")};
   }
 };
 
@@ -96,19 +119,28 @@ struct RankFile {
 
   static auto fields() {
     using F = RankFile;
-    return std::tuple{json_field("rank", &F::rank).required(),
-                      json_field("host", &F::host),
-                      json_field("stage", &F::stage).required(),
-                      json_field("tp", &F::tp).required(),
-                      json_field("dp", &F::dp).required(),
-                      json_field("steps", &F::steps).required(),
-                      json_field("operations", &F::operations),
-                      json_field("peak_memory_bytes", &F::peak_memory).required(),
-                      json_field("memory_bytes", &F::memory).named(enum_names<MemoryCategory>),
-                      json_field("processors", &F::processors),
-                      json_field("device_used_bytes", &F::device_used),
-                      json_field("pool_used_bytes", &F::pool_used),
-                      json_field("numerics", &F::numerics)};
+    return std::tuple{
+        json_field("rank", &F::rank).required().says("its number"),
+        json_field("host", &F::host).says("the name of its machine"),
+        json_field("stage", &F::stage).required().says("its pipeline stage"),
+        json_field("tp", &F::tp).required().says("its place in its tensor group"),
+        json_field("dp", &F::dp).required().says("its replica"),
+        json_field("steps", &F::steps).required(),
+        json_field("operations", &F::operations),
+        json_field("peak_memory_bytes", &F::peak_memory)
+            .required()
+            .says("the peak of living tensors"),
+        json_field("memory_bytes", &F::memory)
+            .named(enum_names<MemoryCategory>)
+            .says("its parts at that moment"),
+        json_field("processors", &F::processors)
+            .says("of the machine while the rank measured its steps, from `/proc/stat`"),
+        json_field("device_used_bytes", &F::device_used)
+            .says("on GPUs: what the driver counts at the end of the run, less what it counted "
+                  "before"),
+        json_field("pool_used_bytes", &F::pool_used)
+            .says("on GPUs: what tensors took at most of the pool that they come from"),
+        json_field("numerics", &F::numerics).says("only in files of ranks that compared")};
   }
 };
 

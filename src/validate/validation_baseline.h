@@ -35,8 +35,13 @@ struct ValidationBaseline {
 
     static auto fields() {
       return std::tuple{
-          json_field("device", &Machine::device).required(),
-          json_field("cores", &Machine::cores).within(1, ObjectReader::kMaxCount).unless_usual()};
+          json_field("device", &Machine::device)
+              .required()
+              .says("title of the processor or GPU; runs on other machines are not compared"),
+          json_field("cores", &Machine::cores)
+              .within(1, ObjectReader::kMaxCount)
+              .unless_usual()
+              .says("of a processor's machine")};
     }
   };
   Machine machine;
@@ -49,8 +54,12 @@ struct ValidationBaseline {
       return json_field(key, member).required().named(recorded_figure_names).within(-1e300, 1e300);
     };
     return std::tuple{json_field("machine", &F::machine).required(),
-                      json_field("run", &F::settings).required(),
-                      figures("predicted", &F::predicted), figures("measured", &F::measured)};
+                      json_field("run", &F::settings)
+                          .required()
+                          .says("model, training and layout as resolved, by key path, `backend`, "
+                                "and `rank` where one ran alone"),
+                      figures("predicted", &F::predicted).says("figures of the forecast"),
+                      figures("measured", &F::measured).says("the run's")};
   }
 };
 
