@@ -15,6 +15,7 @@ build_packages=(
   libexpected-dev        # errors as values (tl::expected)
   libcli11-dev           # command line
   libtomlplusplus-dev libyaml-cpp-dev  # settings and manifests of other tools
+  zlib1g-dev             # packed traces
   libboost-dev           # Boost.Graph, Boost.PropertyTree
   libeigen3-dev          # least squares, CPU kernels
   pkgconf libopenblas-dev  # matrix products of real runs

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/import/import_text.h"
 #include "core/gathered_errors.h"
+#include "core/limits.h"
 #include "core/text_file.h"
+#include "traces/gunzip.h"
 
 namespace stepcast {
 namespace {
 
-enum class Form { kTrace, kTables, kNcclTests, kCompressed, kUnknown };
+enum class Form { kTrace, kTables, kNcclTests, kUnknown };
 
 Form form_of(const std::string& text) {
-  if (text.starts_with("\x1f\x8b")) return Form::kCompressed;
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return Form::kUnknown;
   if (text[first] == '{' || text[first] == '[') {
@@ -23,6 +24,23 @@ Form form_of(const std::string& text) {
   return table ? Form::kNcclTests : Form::kUnknown;
 }
 
+// The text of a file that may be packed.
+Result<std::string> read_unpacked(const std::string& file) {
+  auto text = read_text_file(file, {.most_bytes = kMostTraceBytes});
+  if (!text || !text->starts_with(kGzipMark)) return text;
+  std::string out;
+  bool is_too_large = false;
+  Gunzip unpacking([&](std::string_view piece) {
+    out += piece;
+    is_too_large = static_cast<std::int64_t>(out.size()) > kMostTraceBytes;
+    return !is_too_large;
+  });
+  unpacking.feed(*text);
+  const std::string wrong = is_too_large ? "unpacks to more than 4 GiB" : unpacking.wrong();
+  if (wrong.empty()) return out;
+  return failure({ErrorCode::kSyntax, wrong, file, "", "the whole file, as it was written"});
+}
+
 }  // namespace
 
 Result<void> import_text(const std::string& text, const std::string& file,
@@ -34,8 +52,6 @@ Result<void> import_text(const std::string& text, const std::string& file,
       return import_tables(text, file, cluster, out);
     case Form::kNcclTests:
       return import_nccl_tests(text, file, cluster, out);
-    case Form::kCompressed:
-      return failure({ErrorCode::kFormat, "is compressed", file, "", "unpack it first: gunzip"});
     case Form::kUnknown:
       break;
   }
@@ -47,7 +63,7 @@ Result<Imported> import_files(const std::vector<std::string>& files, const Clust
   Imported out;
   Errors errors;
   for (const std::string& file : files) {
-    const auto text = read_text_file(file, {.most_bytes = kMostTraceBytes});
+    const auto text = read_unpacked(file);
     const auto read = text ? import_text(*text, file, cluster, out) : failure(text.error());
     if (!read) append(errors, read.error());
   }

@@ -20,6 +20,7 @@
 #include "core/limits.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
+#include "traces/product_operator.h"
 
 namespace stepcast {
 namespace {
@@ -51,17 +52,6 @@ double elements(const Dims& dims) {
   for (const std::int64_t size : dims) out *= static_cast<double>(size);
   return out;
 }
-
-struct GemmOp {
-  const char* name;
-  std::size_t left;  // place of the left operand among the inputs
-  bool batched;
-};
-constexpr GemmOp kGemms[] = {{"aten::mm", 0, false},
-                             {"aten::addmm", 1, false},
-                             {"aten::bmm", 0, true},
-                             {"aten::baddbmm", 1, true},
-                             {"aten::_scaled_mm", 0, false}};
 
 struct AttentionOp {
   const char* name;
@@ -108,25 +98,15 @@ const T* find(const T (&table)[N], const std::string& name) {
 }
 
 bool is_known(const std::string& name) {
-  return find(kGemms, name) != nullptr || find(kAttentions, name) != nullptr ||
+  return product_operator(name) != nullptr || find(kAttentions, name) != nullptr ||
          find(kElementwise, name) != nullptr;
 }
 
-// m x n x k, `batch` times.
-struct Shape {
-  std::int64_t batch = 1, m = 0, n = 0, k = 0;
-};
+using Shape = ProductShape;
 
-std::optional<Shape> shape_of(const GemmOp& op, const TraceOperator& run) {
-  const std::vector<Dims>& dims = run.dims;
-  const std::size_t rank = op.batched ? 3 : 2;
-  if (dims.size() < op.left + 2) return std::nullopt;
-  const Dims& a = dims[op.left];
-  const Dims& b = dims[op.left + 1];
-  if (a.size() != rank || b.size() != rank || a[rank - 1] != b[rank - 2]) return std::nullopt;
-  const Shape out{op.batched ? a[0] : 1, a[rank - 2], b[rank - 1], a[rank - 1]};
-  if (!are_sizes({out.batch, out.m, out.n, out.k})) return std::nullopt;
-  return out;
+std::optional<Shape> shape_of(const ProductOperator& op, const TraceOperator& run) {
+  const auto out = product_shape(op, run.dims);
+  return out && are_sizes({out->batch, out->m, out->n, out->k}) ? out : std::nullopt;
 }
 
 class TraceReader {
@@ -143,7 +123,7 @@ class TraceReader {
     add_kernel_times();
     for (std::size_t i = 0; i < seconds_.size(); ++i) {
       const TraceOperator& run = events_.operators[i];
-      const GemmOp* gemm = find(kGemms, run.name);
+      const ProductOperator* gemm = product_operator(run.name);
       if (gemm != nullptr && backward_node(i) < 0) remember_forward(*gemm, run);
     }
     for (std::size_t i = 0; i < seconds_.size(); ++i) {
@@ -197,19 +177,19 @@ class TraceReader {
     return -1;
   }
 
-  void remember_forward(const GemmOp& op, const TraceOperator& run) {
+  void remember_forward(const ProductOperator& op, const TraceOperator& run) {
     const auto shape = shape_of(op, run);
     if (shape && run.sequence >= 0) forward_.emplace(run.sequence, *shape);
   }
 
   void read_operator(std::size_t index) {
     const TraceOperator& run = events_.operators[index];
-    if (const GemmOp* op = find(kGemms, run.name)) read_gemm(*op, index);
+    if (const ProductOperator* op = product_operator(run.name)) read_gemm(*op, index);
     if (const AttentionOp* op = find(kAttentions, run.name)) read_attention(*op, index);
     if (const ElementwiseOp* op = find(kElementwise, run.name)) read_elementwise(*op, index);
   }
 
-  void read_gemm(const GemmOp& op, std::size_t index) {
+  void read_gemm(const ProductOperator& op, std::size_t index) {
     const TraceOperator& run = events_.operators[index];
     auto shape = shape_of(op, run);
     const std::vector<std::string>& types = run.types;

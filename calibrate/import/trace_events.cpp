@@ -6,46 +6,13 @@
 
 #include "core/json_tree.h"
 #include "core/parse_json.h"
-#include "core/text/escape.h"
+#include "traces/event_fields.h"
 
 namespace stepcast {
 namespace {
 
 // Operators around one another, as far as they are followed. Programs nest some dozens.
 constexpr int kMostAround = 1000;
-
-// 0 for what is no number: a trace has events of many writers.
-double number(const SortedJson& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number() ? found->get<double>() : 0;
-}
-
-std::int64_t id(const SortedJson& args, const char* key) {
-  const auto found = args.find(key);
-  return found != args.end() && found->is_number_integer() ? found->get<std::int64_t>() : -1;
-}
-
-std::string text_of(const SortedJson& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-std::string thread_of(const SortedJson& event) {
-  const auto part = [&](const char* key) {
-    const auto found = event.find(key);
-    return found == event.end() ? std::string() : json_text(*found);
-  };
-  return part("pid") + "/" + part("tid");
-}
-
-std::vector<std::int64_t> integers_of(const SortedJson& list) {
-  std::vector<std::int64_t> out;
-  if (!list.is_array()) return out;
-  for (const SortedJson& one : list) {
-    if (one.is_number_integer()) out.push_back(one.get<std::int64_t>());
-  }
-  return out;
-}
 
 std::vector<std::string> texts_of(const SortedJson& args, const char* key) {
   std::vector<std::string> out;
@@ -55,26 +22,15 @@ std::vector<std::string> texts_of(const SortedJson& args, const char* key) {
   return out;
 }
 
-// A list, or the text of one.
-std::vector<std::int64_t> ranks_of(const SortedJson& args) {
-  const auto found = args.find("Process Group Ranks");
-  if (found == args.end()) return {};
-  if (!found->is_string()) return integers_of(*found);
-  const auto list = parse_json(found->get_text(), "");
-  return list ? integers_of(*list) : std::vector<std::int64_t>{};
-}
-
 TraceOperator operator_in(const SortedJson& event, const SortedJson& args) {
   TraceOperator out;
-  out.name = text_of(event, "name");
-  out.thread = thread_of(event);
-  out.begin_us = number(event, "ts");
-  out.end_us = out.begin_us + number(event, "dur");
-  out.external_id = id(args, "External id");
-  out.sequence = id(args, "Sequence number");
-  if (const auto dims = args.find("Input Dims"); dims != args.end() && dims->is_array()) {
-    for (const SortedJson& one : *dims) out.dims.push_back(integers_of(one));
-  }
+  out.name = event_text(event, "name");
+  out.thread = event_thread(event);
+  out.begin_us = event_number(event, "ts");
+  out.end_us = out.begin_us + event_number(event, "dur");
+  out.external_id = event_id(args, "External id");
+  out.sequence = event_id(args, "Sequence number");
+  out.dims = event_dims(args);
   out.types = texts_of(args, "Input type");
   out.concrete = texts_of(args, "Concrete Inputs");
   return out;
@@ -82,16 +38,16 @@ TraceOperator operator_in(const SortedJson& event, const SortedJson& args) {
 
 TraceKernel kernel_in(const SortedJson& event, const SortedJson& args) {
   TraceKernel out;
-  out.name = text_of(event, "name");
-  out.seconds = number(event, "dur") * 1e-6;
-  out.external_id = id(args, "External id");
-  out.correlation = id(args, "correlation");
-  out.collective = text_of(args, "Collective name");
-  out.type = text_of(args, "dtype");
-  out.elements_in = id(args, "In msg nelems");
-  out.elements_out = id(args, "Out msg nelems");
-  out.group_size = id(args, "Group size");
-  out.ranks = ranks_of(args);
+  out.name = event_text(event, "name");
+  out.seconds = event_number(event, "dur") * 1e-6;
+  out.external_id = event_id(args, "External id");
+  out.correlation = event_id(args, "correlation");
+  out.collective = event_text(args, "Collective name");
+  out.type = event_text(args, "dtype");
+  out.elements_in = event_id(args, "In msg nelems");
+  out.elements_out = event_id(args, "Out msg nelems");
+  out.group_size = event_id(args, "Group size");
+  out.ranks = event_ranks(args);
   return out;
 }
 
@@ -99,11 +55,9 @@ TraceKernel kernel_in(const SortedJson& event, const SortedJson& args) {
 
 void TraceEvents::add(const SortedJson& event) {
   const std::int64_t place = events_++;
-  if (text_of(event, "ph") != "X") return;
-  const std::string kind = text_of(event, "cat");
-  static const SortedJson kNone = SortedJson::object();
-  const auto found = event.find("args");
-  const SortedJson& args = found == event.end() || !found->is_object() ? kNone : *found;
+  if (event_text(event, "ph") != "X") return;
+  const std::string kind = event_text(event, "cat");
+  const SortedJson& args = event_args(event);
   if (kind == "cpu_op") {
     operators.push_back(operator_in(event, args));
     operators.back().event = place;
@@ -113,11 +67,11 @@ void TraceEvents::add(const SortedJson& event) {
     const bool timed = std::isfinite(kernel.seconds) && kernel.seconds > 0;
     (timed ? kernels : without_time).push_back(std::move(kernel));
   } else if (kind == "cuda_runtime" || kind == "cuda_driver") {
-    const TraceLaunch launch{thread_of(event), number(event, "ts")};
-    if (const std::int64_t correlation = id(args, "correlation"); correlation >= 0) {
+    const TraceLaunch launch{event_thread(event), event_number(event, "ts")};
+    if (const std::int64_t correlation = event_id(args, "correlation"); correlation >= 0) {
       by_correlation_[correlation] = launch;
     }
-    by_external_id_[id(args, "External id")].push_back(launch);
+    by_external_id_[event_id(args, "External id")].push_back(launch);
   }
 }
 
@@ -194,7 +148,7 @@ Result<TraceEvents> read_trace_events(const std::string& text, const std::string
   if (rest->is_object() && rest->contains("deviceProperties")) {
     const SortedJson& devices = (*rest)["deviceProperties"];
     if (devices.is_array() && !devices.empty() && devices[0].is_object()) {
-      out.device = text_of(devices[0], "name");
+      out.device = event_text(devices[0], "name");
     }
   }
   out.link();

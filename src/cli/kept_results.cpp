@@ -47,7 +47,7 @@ std::string keep_in(const std::string& place, const std::vector<FinishedResult>&
 }
 
 // One result alone as it is, several with their names between them.
-bool print(const std::vector<FinishedResult>& results) {
+bool print_results(const std::vector<FinishedResult>& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const bool named = results.size() == 1 ||
                        write_all(STDOUT_FILENO, fmt::format("==> {} <==\n", results[i].name));
@@ -74,7 +74,8 @@ void keep_elsewhere(const std::vector<FinishedResult>& results) {
   }
   tell_line(fmt::format("no temporary folder has room: the finished {} follows on standard output",
                         names));
-  if (!print(results)) tell("standard output cannot be written either: the results are lost\n");
+  if (!print_results(results))
+    tell("standard output cannot be written either: the results are lost\n");
 }
 
 Result<void> write_or_keep(const std::string& path, const std::string& content) {

@@ -115,9 +115,10 @@ int run(int argc, char** argv) {
       "COMMAND` prints too.");
   program.allow_extras();
   const CommandLine line(program);
-  std::vector<Command> commands{add_predict(line), add_plan(line),      add_compare(line),
-                                add_check(line),   add_calibrate(line), add_validate(line),
-                                add_export(line),  add_import(line),    add_gate(line)};
+  std::vector<Command> commands{add_predict(line),  add_plan(line),      add_compare(line),
+                                add_check(line),    add_calibrate(line), add_validate(line),
+                                add_diagnose(line), add_export(line),    add_import(line),
+                                add_gate(line)};
   for (const auto& more : {add_show(line), add_topology(line)}) {
     commands.insert(commands.end(), more.begin(), more.end());
   }

@@ -128,6 +128,29 @@ Result<void> read_lines(const std::string& file, std::size_t longest, const Read
   return {};
 }
 
+Result<void> read_pieces(const std::string& file, const ReadLimits& limits,
+                         const std::function<bool(std::string_view)>& take) {
+  const OpenFile opened(file);
+  if (Errors refused = refusal(opened, file); !refused.empty()) return failure(std::move(refused));
+  const auto status = readable(opened.descriptor(), file, limits);
+  if (!status) return failure(status.error());
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  std::string piece(kPiece, '\0');
+  std::int64_t bytes = 0;
+  while (true) {
+    if (S_ISFIFO(status->st_mode) && !wait_for(opened.descriptor(), limits.silence_s)) {
+      return failure(silent(file, limits));
+    }
+    const ssize_t got = ::read(opened.descriptor(), piece.data(), piece.size());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) return failure(unreadable(file));
+    if (got == 0) return {};
+    bytes += got;
+    if (bytes > limits.most_bytes) return failure(too_large(file, limits));
+    if (!take(std::string_view(piece).substr(0, static_cast<std::size_t>(got)))) return {};
+  }
+}
+
 Result<std::string> read_open_file(int descriptor, const std::string& file,
                                    const ReadLimits& limits) {
   const auto status = readable(descriptor, file, limits);

@@ -37,4 +37,9 @@ struct FileLine {
 Result<void> read_lines(const std::string& file, std::size_t longest, const ReadLimits& limits,
                         const std::function<void(const FileLine&)>& take);
 
+// Calls `take` for each piece of a file that is too large to be held, or of a pipe, until it says
+// that it has seen enough.
+Result<void> read_pieces(const std::string& file, const ReadLimits& limits,
+                         const std::function<bool(std::string_view)>& take);
+
 }  // namespace stepcast

@@ -27,6 +27,8 @@ std::string microseconds(std::int64_t ps) {
   return fmt::format("{}{}.{:06}", sign, size / 1000000, size % 1000000);
 }
 
+constexpr int kStepTrack = kStreams;  // behind those of the streams
+
 bool is_transfer(Stream stream) { return transfers_of(stream).has_value(); }
 
 bool is_copy(Stream stream) { return stream == Stream::kCopyOut || stream == Stream::kCopyIn; }
@@ -108,6 +110,7 @@ class TraceWriter {
   std::string write() {
     write_head();
     write_names();
+    write_steps();
     for (const Slice& slice : slices_) write_slice(slice);
     write_flows();
     write_memory();
@@ -169,6 +172,25 @@ class TraceWriter {
       metadata("thread_name", pid(key.first), tid, "name",
                json_literal(fmt::format("stream {} {}", tid, stepcast::name_of(key.second))));
       metadata("thread_sort_index", pid(key.first), tid, "sort_index", fmt::format("{}", tid));
+    }
+  }
+
+  // The profiler's mark of a step: it ends with the last kernel, as in a forecast's step time.
+  void write_steps() {
+    std::map<std::int32_t, std::int64_t> ends;
+    for (const Slice& slice : slices_) {
+      if (slice.source->stream != Stream::kCompute) continue;
+      std::int64_t& end = ends[slice.source->rank_class];
+      end = std::max(end, slice.end);
+    }
+    const std::int64_t length = picoseconds(prediction_.step_time);
+    for (const auto& [rank_class, end] : ends) {
+      metadata("thread_name", pid(rank_class), kStepTrack, "name", "\"steps\"");
+      next_event();
+      append(
+          "{{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#0\", "
+          "\"pid\": {}, \"tid\": {}, \"ts\": {}, \"dur\": {}, \"args\": {{}}}}",
+          pid(rank_class), kStepTrack, microseconds(end - length), microseconds(length));
     }
   }
 

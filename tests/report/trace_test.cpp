@@ -56,7 +56,7 @@ TEST(Trace, HasTheShapeOfAProfilerTrace) {
   EXPECT_EQ(out["distributedInfo"]["world_size"], 4);
   EXPECT_EQ(out["deviceProperties"][0]["name"], "Made \"GPU\"");
   EXPECT_EQ(out["displayTimeUnit"], "ms");
-  EXPECT_EQ(events(out, "X").size(), 7u);
+  EXPECT_EQ(events(out, "X").size(), 9u);  // of both stages a mark of the step
 }
 
 TEST(Trace, SlicesOfATrackNestStrictly) {

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training log's step time beside its forecast, and where a difference may come from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/text/written.h"
+#include "predict/prediction.h"
+#include "report/document_form.h"
+
+namespace stepcast {
+
+// A key that the log states otherwise than the scenario.
+struct LogDifference {
+  std::string key;
+  std::int64_t in_scenario = 0, in_log = 0;
+};
+
+struct LogReport {
+  const Scenario& scenario;
+  const Prediction& prediction;
+  Seconds measured;
+  std::int64_t steps = 0;
+  std::vector<LogDifference> differences = {};
+};
+
+Written log_report_table(const LogReport& report, Form form);
+Written log_report_json(const LogReport& report);
+
+}  // namespace stepcast
