@@ -433,6 +433,10 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
   if (t.lora_rank > 0 && !t.trains_adapters()) {
     findings.illegal("training.lora_rank", "with mode pretrain", "mode lora or qlora takes a rank");
   }
+  if (t.lora_dropout > 0 && !t.trains_adapters()) {
+    findings.illegal("training.lora_dropout", "with mode pretrain",
+                     "mode lora or qlora has adapters");
+  }
 }
 
 void check_attention(const Scenario& s, const Stated& stated, Findings& findings) {

@@ -65,6 +65,7 @@ struct Training {
   bool fp8_attention = false;    // with fp8: attention reads fp8 too
   TrainingMode mode = TrainingMode::kPretrain;
   std::int64_t lora_rank = 0;  // of the adapters; 0 with kPretrain
+  double lora_dropout = 0;     // share of an adapter's inputs that is dropped
   AdapterTargets lora_targets;
   std::string software;
 
@@ -198,6 +199,9 @@ struct FrameworkRules {
   // Unfused attention has one kernel for scale, mask and softmax, which takes rows up to this
   // length, in fours, of heads in fours; otherwise each step is a kernel in fp32. 0: no such limit.
   std::int64_t longest_fused_softmax = 0;
+  // A packed matrix (queries, keys and values; gate and up) has one adapter instead of one for each
+  // part.
+  bool adapts_packed_matrices = false;
   bool gradients_by_unit = false;  // gradients live from a unit's backward until it is reduced
   bool casts_to_reduce = false;    // gradients are cast into the type that reduces them
   // A gathered unit is copied out of the flat tensor into those of its parameters.
@@ -238,7 +242,8 @@ struct Scenario : Settings {
   }
   std::int64_t padded_vocab() const;
   std::int64_t adapter_elements() const {
-    return count_adapters(model, training.lora_rank, training.lora_targets);
+    return count_adapters(model, training.lora_rank, training.lora_targets,
+                          rules.adapts_packed_matrices);
   }
   // Two stages hold and train the same table: of a tied head, or of prediction modules, which look
   // tokens up beside the head.

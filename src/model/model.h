@@ -123,11 +123,12 @@ struct AdapterTargets {
 
 // The elements of adapters, which are trained beside frozen linear layers: a matrix of `rank` rows
 // and one of `rank` columns for each of query, key, value, output and the two or three matrices of
-// the MLP that are targets, in every layer. Embedding and head have none (Hu et al. 2021, arXiv
-// 2106.09685; on all linear layers: Dettmers et al. 2023, arXiv 2305.14314). The model has no
-// experts and no latent attention.
+// the MLP that are targets, in every layer; or `packed`, for query, key and value together, and for
+// gate and up. Embedding and head have none (Hu et al. 2021, arXiv 2106.09685; on all linear
+// layers: Dettmers et al. 2023, arXiv 2305.14314). The model has no experts and no latent
+// attention.
 std::int64_t count_adapters(const Model& model, std::int64_t rank,
-                            const AdapterTargets& targets = {});
+                            const AdapterTargets& targets = {}, bool packed = false);
 
 LayerParameters count_layer(const Model& model, std::int64_t layer);
 ParameterCount count_parameters(const Model& model);

@@ -65,6 +65,7 @@ Shape::Shape(const Scenario& scenario) {
   norm = model.norm;
   mode = scenario.training.mode;
   lora_rank = scenario.training.lora_rank;
+  drops_adapter_inputs = scenario.training.lora_dropout > 0;
   element = size_of(type);
   softmax_in_steps = !fuses_softmax(scenario.rules, *this);
   in_steps = !scenario.training.compile;
@@ -313,7 +314,7 @@ BufferId BlockBuilder::leave_region(const char* name, BufferId partial) {
 }
 
 BufferId BlockBuilder::enter_backward(const char* name, BufferId gradient, std::int64_t width) {
-  const BufferId out = reduce(name, gradient, backward_stream(), width);
+  const BufferId out = reduce(name, gradient, reduction_stream(), width);
   if (rules_.sums_input_gradients && shape_.tp > 1) {
     std::get<Collective>(operations().back().work).overlapped = false;
   }

@@ -44,6 +44,7 @@ struct Shape {
   Norm norm;          // of the model's layers
   TrainingMode mode;
   std::int64_t lora_rank;
+  bool drops_adapter_inputs;
   std::int64_t element;  // bytes of `type`
 
   // In what products of layers, and attention, read their operands.
@@ -176,6 +177,13 @@ class BlockBuilder {
   BlockStream backward_stream() const {
     const bool beside = rules_.async_tensor_backward && shape_.tp > 1;
     return beside ? BlockStream::kCommunication : BlockStream::kCompute;
+  }
+
+  // Behind the input gradient of a frozen matrix no weight gradient runs that its reduction could
+  // run beside. With overlap.tp it is pipelined with the product itself (tp_comm_overlap_rs_dgrad).
+  BlockStream reduction_stream() const {
+    const bool frozen = shape_.mode != TrainingMode::kPretrain;
+    return frozen && shape_.overlap_tp ? BlockStream::kCompute : backward_stream();
   }
 
   const FrameworkRules& rules() const { return rules_; }

@@ -136,7 +136,7 @@ BufferId LayerLowering::packed_backward(const AttentionBuffers& saved, BufferId 
     builder_.bias_gradient(weights_.qkv_bias, shape_.tokens, packed_width(), {packed_gradient});
   }
   const LinearInput input = weights_.qkv.gather_again(builder_, "attention_input", saved.entered);
-  const LinearGradient partial = weights_.qkv.input_gradient(builder_, packed);
+  const LinearGradient partial = weights_.qkv.input_gradient(builder_, packed, saved.packed);
   const BufferId reduced = builder_.enter_backward("attention_input_gradient", partial.x);
   weights_.qkv.weight_gradient(builder_, packed, input, saved.packed, partial);
   return reduced;
@@ -167,7 +167,8 @@ BufferId LayerLowering::attention_backward(AttentionBuffers& saved, BufferId gra
   }
   const LinearInput whole =
       weights_.attention_out.leave_backward(builder_, "attention_output_gradient", branch);
-  const LinearGradient context = weights_.attention_out.input_gradient(builder_, whole);
+  const LinearGradient context =
+      weights_.attention_out.input_gradient(builder_, whole, saved.projected);
   weights_.attention_out.weight_gradient(builder_, whole, saved.left, saved.projected, context);
   const BufferId reduced = latent_ ? latent_->backward(context.x, saved.normed, again)
                                    : packed_backward(saved, context.x);

@@ -104,7 +104,7 @@ BufferId LayerLowering::mlp_backward(MlpBuffers& saved, BufferId gradient,
 BufferId LayerLowering::dense_backward(const MlpBuffers& saved, BufferId branch) {
   const LinearInput whole =
       weights_.mlp_down.leave_backward(builder_, "mlp_output_gradient", branch);
-  const LinearGradient activated = weights_.mlp_down.input_gradient(builder_, whole);
+  const LinearGradient activated = weights_.mlp_down.input_gradient(builder_, whole, saved.down);
   weights_.mlp_down.weight_gradient(builder_, whole, saved.left, saved.down, activated);
   const BufferId up = builder_.activation("up_gradient", shape_.tokens * up_width());
   const bool has_bias = weights_.mlp_up_bias.valid();
@@ -118,7 +118,7 @@ BufferId LayerLowering::dense_backward(const MlpBuffers& saved, BufferId branch)
     builder_.bias_gradient(weights_.mlp_up_bias, shape_.tokens, up_width(), {up});
   }
   const LinearInput input = weights_.mlp_up.gather_again(builder_, "mlp_input", saved.entered);
-  const LinearGradient partial = weights_.mlp_up.input_gradient(builder_, flowing);
+  const LinearGradient partial = weights_.mlp_up.input_gradient(builder_, flowing, saved.up);
   const BufferId reduced = builder_.enter_backward("mlp_input_gradient", partial.x);
   weights_.mlp_up.weight_gradient(builder_, flowing, input, saved.up, partial);
   return reduced;

@@ -72,18 +72,19 @@ LinearOutput Linear::forward(BlockBuilder& builder, const LinearInput& input, Pa
                {input.operand.rows, matrix}, {out.y}, bias.valid(), form_->is_fp8());
   if (apart > 0) builder.also_writes({out.apart});
   builder.uses({weight_, bias});
-  out.narrow = adapters_.forward(builder, input.x, out.y);
+  out.adapters = adapters_.forward(builder, input.x, out.y);
   return out;
 }
 
-LinearGradient Linear::input_gradient(BlockBuilder& builder, const LinearInput& gradient) const {
+LinearGradient Linear::input_gradient(BlockBuilder& builder, const LinearInput& gradient,
+                                      const LinearOutput& saved) const {
   LinearGradient out;
   out.x = builder.activation(names_.output_gradient, tokens_ * inputs_);
   const BufferId matrix = matrix_for_product(builder, weight_, outputs_ * inputs_, true);
   builder.gemm(names_.input_gradient, GemmRole::kInputGradient, tokens_, inputs_, outputs_,
                {gradient.operand.rows, matrix}, {out.x}, false, form_->is_fp8());
   builder.uses({weight_});
-  out.adapters = adapters_.input_gradient(builder, gradient.x, out.x);
+  out.adapters = adapters_.input_gradient(builder, gradient.x, out.x, saved.adapters);
   return out;
 }
 
@@ -94,7 +95,7 @@ void Linear::weight_gradient(BlockBuilder& builder, const LinearInput& gradient,
   const BufferId of_x = form_->input_by_columns(builder, of_input(input.x), input);
   builder.weight_gradient(names_.weight_gradient, weight_, outputs_, inputs_, {of_output, of_x},
                           false, form_->is_fp8(), tokens_);
-  adapters_.weight_gradient(builder, input.x, saved.narrow, flowing.adapters);
+  adapters_.weight_gradient(builder, input.x, saved.adapters, flowing.adapters);
 }
 
 }  // namespace stepcast

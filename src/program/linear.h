@@ -4,8 +4,8 @@
 // (program/product_operands.h), and adapters beside a frozen W (program/low_rank_adapters.h).
 #pragma once
 
-#include "program/low_rank_adapters.h"
 #include "program/block_builder.h"
+#include "program/low_rank_adapters.h"
 #include "program/product_operands.h"
 
 namespace stepcast {
@@ -21,8 +21,8 @@ struct LinearNames {
 
 struct LinearOutput {
   BufferId y;
-  BufferId apart;      // the outputs that have a buffer of their own
-  PartBuffers narrow;  // x A^T of each adapter
+  BufferId apart;  // the outputs that have a buffer of their own
+  AdapterOutputs adapters;
 };
 struct LinearGradient {
   BufferId x;
@@ -59,7 +59,9 @@ class Linear {
   LinearInput gather_again(BlockBuilder& builder, const char* name, const LinearInput& saved) const;
   // The input where what the layer took or entered with was made once more.
   LinearInput renewed(const LinearInput& saved, BufferId x) const;
-  LinearGradient input_gradient(BlockBuilder& builder, const LinearInput& gradient) const;
+  // `saved`: of forward(), where the layer may have adapters.
+  LinearGradient input_gradient(BlockBuilder& builder, const LinearInput& gradient,
+                                const LinearOutput& saved = {}) const;
   void weight_gradient(BlockBuilder& builder, const LinearInput& gradient, const LinearInput& input,
                        const LinearOutput& saved, const LinearGradient& flowing) const;
 

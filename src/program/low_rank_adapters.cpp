@@ -9,7 +9,8 @@ Adapters::Adapters(BlockBuilder& builder, const Parameter& matrix, std::int64_t 
     : inputs_(matrix.columns), tokens_(tokens), rank_(builder.shape().lora_rank) {
   if (rank_ == 0) return;
   const bool by_outputs = matrix.cut == Cut::kRows;
-  const bool packed = matrix.parts[0] > 0;
+  own_rows_ = by_outputs && builder.shape().sequence_parallel ? builder.shape().rows : tokens_;
+  const bool packed = matrix.parts[0] > 0 && !builder.rules().adapts_packed_matrices;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
     part.index = i;
@@ -31,15 +32,29 @@ void Adapters::each(const Visit& visit) const {
   }
 }
 
-PartBuffers Adapters::forward(BlockBuilder& builder, BufferId x, BufferId y) const {
+// A kernel of its own, which reads and writes them and reads or writes the mask.
+Dropout Adapters::dropout(const BlockBuilder& builder, bool backward) const {
+  const Shape& shape = builder.shape();
+  const double bytes = 2 * static_cast<double>(shape.element) + 1;
+  return {backward, shape.type, builder.size(own_rows_ * inputs_, 0, bytes)};
+}
+
+AdapterOutputs Adapters::forward(BlockBuilder& builder, BufferId x, BufferId y) const {
   const Shape& shape = builder.shape();
   const double element = static_cast<double>(shape.element);
-  PartBuffers out;
+  AdapterOutputs out;
   each([&](const Part& part) {
     const std::int64_t wide = tokens_ * part.outputs;
-    BufferId& narrow = out[part.index];
+    BufferId seen = x;
+    if (shape.drops_adapter_inputs) {
+      seen = out.dropped[part.index] = builder.activation("adapter_input", own_rows_ * inputs_);
+      BufferId& mask = out.mask[part.index];
+      mask = builder.buffer("adapter_mask", own_rows_ * inputs_, DataType::kInt8);
+      builder.add("adapter_dropout", dropout(builder, false), {x}, {seen, mask});
+    }
+    BufferId& narrow = out.narrow[part.index];
     narrow = builder.activation("adapter_narrow", tokens_ * rank_);
-    builder.gemm("adapter_down", GemmRole::kForward, tokens_, rank_, inputs_, {x}, {narrow});
+    builder.gemm("adapter_down", GemmRole::kForward, tokens_, rank_, inputs_, {seen}, {narrow});
     builder.uses({part.down});
     const BufferId up = builder.activation("adapter_wide", wide);
     builder.gemm("adapter_up", GemmRole::kForward, tokens_, part.outputs, rank_, {narrow}, {up});
@@ -54,7 +69,7 @@ PartBuffers Adapters::forward(BlockBuilder& builder, BufferId x, BufferId y) con
 }
 
 AdapterGradients Adapters::input_gradient(BlockBuilder& builder, BufferId y_gradient,
-                                          BufferId x_gradient) const {
+                                          BufferId x_gradient, const AdapterOutputs& saved) const {
   const Shape& shape = builder.shape();
   const double element = static_cast<double>(shape.element);
   AdapterGradients out;
@@ -72,6 +87,10 @@ AdapterGradients Adapters::input_gradient(BlockBuilder& builder, BufferId y_grad
     builder.gemm("adapter_down_dgrad", GemmRole::kInputGradient, tokens_, inputs_, rank_, {narrow},
                  {of_input});
     builder.uses({part.down});
+    if (saved.mask[part.index].valid()) {
+      builder.add("adapter_dropout", dropout(builder, true), {of_input, saved.mask[part.index]},
+                  {of_input});
+    }
     builder.add("adapter_add",
                 AdapterAdd{true, shape.type, builder.size(tokens_ * inputs_, 0, 3 * element)},
                 {of_input, x_gradient}, {x_gradient});
@@ -79,13 +98,14 @@ AdapterGradients Adapters::input_gradient(BlockBuilder& builder, BufferId y_grad
   return out;
 }
 
-void Adapters::weight_gradient(BlockBuilder& builder, BufferId x, const PartBuffers& narrow,
+void Adapters::weight_gradient(BlockBuilder& builder, BufferId x, const AdapterOutputs& saved,
                                const AdapterGradients& gradients) const {
   each([&](const Part& part) {
+    const BufferId dropped = saved.dropped[part.index];
     builder.weight_gradient("adapter_up_wgrad", part.up, part.outputs, rank_,
-                            {gradients.scaled[part.index], narrow[part.index]});
+                            {gradients.scaled[part.index], saved.narrow[part.index]});
     builder.weight_gradient("adapter_down_wgrad", part.down, rank_, inputs_,
-                            {gradients.narrow[part.index], x});
+                            {gradients.narrow[part.index], dropped.valid() ? dropped : x});
   });
 }
 

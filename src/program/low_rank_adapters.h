@@ -7,18 +7,26 @@
 // Tensor parallelism cuts the half on the side on which the matrix is cut: B of a layer cut by
 // outputs, A of one cut by inputs. The other half is whole on each rank and sees a part of the
 // features: products stay partial sums like those of the matrix, and share its collectives; its
-// gradients are summed once a step (arrange_update).
+// gradients are summed once a step (arrange_update). With sequence parallelism each rank drops from
+// its own rows of what is gathered, and keeps those.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
+#include "operation/layer_parts.h"
 #include "program/block_builder.h"
 
 namespace stepcast {
 
 // Buffers of a packed layer, one for each part; parts without an adapter have none.
 using PartBuffers = std::array<BufferId, 3>;
+
+// forward() makes these, and backward reads them.
+struct AdapterOutputs {
+  PartBuffers narrow;         // x A^T
+  PartBuffers dropped, mask;  // what is left of x, where adapters drop some of it
+};
 
 // input_gradient() makes these, and weight_gradient() reads them.
 struct AdapterGradients {
@@ -35,12 +43,12 @@ class Adapters {
 
   bool any() const { return parts_.front().down.valid(); }
 
-  // Adds their outputs to `y`. Returns x A^T of each part, which backward reads.
-  PartBuffers forward(BlockBuilder& builder, BufferId x, BufferId y) const;
+  // Adds their outputs to `y`.
+  AdapterOutputs forward(BlockBuilder& builder, BufferId x, BufferId y) const;
   // Adds their gradients of the input to `x_gradient`.
-  AdapterGradients input_gradient(BlockBuilder& builder, BufferId y_gradient,
-                                  BufferId x_gradient) const;
-  void weight_gradient(BlockBuilder& builder, BufferId x, const PartBuffers& narrow,
+  AdapterGradients input_gradient(BlockBuilder& builder, BufferId y_gradient, BufferId x_gradient,
+                                  const AdapterOutputs& saved) const;
+  void weight_gradient(BlockBuilder& builder, BufferId x, const AdapterOutputs& saved,
                        const AdapterGradients& gradients) const;
 
  private:
@@ -52,7 +60,10 @@ class Adapters {
   template <class Visit>
   void each(const Visit& visit) const;
 
+  Dropout dropout(const BlockBuilder& builder, bool backward) const;
+
   std::int64_t inputs_ = 0, tokens_ = 0, rank_ = 0;
+  std::int64_t own_rows_ = 0;  // of its inputs, which the rank drops from
   std::array<Part, 3> parts_{};
 };
 

@@ -167,6 +167,7 @@ Json sft_config(const Scenario& s, const std::vector<std::string>& modules) {
            {"use_peft", true},
            {"lora_r", s.training.lora_rank},
            {"lora_alpha", kAlphaPerRank * s.training.lora_rank},
+           {"lora_dropout", s.training.lora_dropout},
            {"lora_target_modules", modules},
            {"load_in_4bit", is_qlora(s)}};
   out["attn_implementation"] =
@@ -227,7 +228,7 @@ Result<std::vector<LaunchFile>> peft_files(const Scenario& s) {
                      {"base_model_name_or_path", s.model.name},
                      {"r", s.training.lora_rank},
                      {"lora_alpha", kAlphaPerRank * s.training.lora_rank},
-                     {"lora_dropout", 0.0},
+                     {"lora_dropout", s.training.lora_dropout},
                      {"bias", "none"},
                      {"target_modules", modules}};
   const std::string how =
@@ -255,7 +256,7 @@ Result<std::vector<LaunchFile>> torchtune_files(const Scenario& s) {
                   {"apply_lora_to_output", false},
                   {"lora_rank", s.training.lora_rank},
                   {"lora_alpha", kAlphaPerRank * s.training.lora_rank},
-                  {"lora_dropout", 0.0}};
+                  {"lora_dropout", s.training.lora_dropout}};
   out["checkpointer"] = {{"_component_", "torchtune.training.FullModelHFCheckpointer"},
                          {"checkpoint_dir", "checkpoint"},
                          {"checkpoint_files", Json::array()},
@@ -270,8 +271,7 @@ Result<std::vector<LaunchFile>> torchtune_files(const Scenario& s) {
   out["max_steps_per_epoch"] = nullptr;
   out["optimizer"] = {{"_component_", "torch.optim.AdamW"}, {"fused", true}, {"lr", 3e-4}};
   out["loss"] = {{"_component_", "torchtune.modules.loss.LinearCrossEntropyLoss"}};
-  out["clip_grad_norm"] =
-      s.training.grad_clip == GradClip::kNone ? Json() : Json(1.0);
+  out["clip_grad_norm"] = s.training.grad_clip == GradClip::kNone ? Json() : Json(1.0);
   out["device"] = "cuda";
   out["dtype"] = s.training.precision == DataType::kFp32 ? "fp32" : "bf16";
   out["enable_activation_checkpointing"] = recomputes(s);

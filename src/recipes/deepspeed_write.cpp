@@ -89,11 +89,19 @@ LaunchProgram program_with(const std::string& settings) {
 }
 
 std::vector<std::string> left_to_program(const Scenario& scenario) {
-  std::vector<std::string> left = {
-      "training.sequence_length",     "training.attention",       "training.compile",
-      "training.cuda_graphs",         "training.no_sync",         "training.mode",
-      "training.lora_rank",           "layout.sequence_parallel", "layout.order",
-      "layout.account_for_embedding", "layout.account_for_loss",  "layout.stage_layers"};
+  std::vector<std::string> left = {"training.sequence_length",
+                                   "training.attention",
+                                   "training.compile",
+                                   "training.cuda_graphs",
+                                   "training.no_sync",
+                                   "training.mode",
+                                   "training.lora_rank",
+                                   "training.lora_dropout",
+                                   "layout.sequence_parallel",
+                                   "layout.order",
+                                   "layout.account_for_embedding",
+                                   "layout.account_for_loss",
+                                   "layout.stage_layers"};
   // The pipeline's own checkpointing is a key; elsewhere the model's code decides.
   if (scenario.layout.pp == 1) left.emplace_back("layout.recompute");
   return left;

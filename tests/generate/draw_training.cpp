@@ -22,6 +22,7 @@ void draw_mode(Draw& draw, Sketch& s) {
   s.adapters = true;
   s.set("training.mode", draw.word({"lora", "qlora"}));
   if (draw.chance(0.5)) s.set("training.lora_rank", draw.number({1, 8, 64}));
+  if (draw.chance(0.3)) s.set("training.lora_dropout", 0.1);
   if (!draw.chance(0.5)) return;
   json targets = json::array();
   for (const std::string& target : adapter_target_names()) {

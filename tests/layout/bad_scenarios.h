@@ -171,6 +171,10 @@ inline std::vector<BadScenario> bad_training() {
           "lora_targets[1]", kBadValue, "keep one of them"),
       bad("lora_rank_alone", R"({"training": {"lora_rank": 16}})", "lora_rank", kIllegal,
           "mode lora"),
+      bad("lora_dropout_alone", R"({"training": {"lora_dropout": 0.1}})", "lora_dropout", kIllegal,
+          "has adapters"),
+      bad("lora_dropout_above_one", R"({"training": {"mode": "lora", "lora_dropout": 2}})",
+          "lora_dropout", kBadValue, "out of range"),
       bad("unknown_key", R"({"training": {"global_batchs": 1}})", "global_batchs", kUnknownKey,
           "did you mean 'global_batch'?"),
   };

@@ -26,12 +26,12 @@ GptCase adapters(const std::string& mode, int rank = 8) {
 
 // A shipped model on one GPU.
 Scenario tuned(const std::string& model, const std::string& mode, int rank,
-               const std::string& more = "") {
+               const std::string& framework = "megatron") {
   return scenario_from(R"({"stepcast": 1, "model": ")" + model +
                        R"(", "cluster": {"base": "dgx-h100", "gpus": 1},
-                       "training": {"framework": "megatron", "global_batch": 1,
-                       "sequence_length": 512, "mode": ")" +
-                       mode + R"(", "lora_rank": )" + std::to_string(rank) + more + "}}");
+                       "training": {"framework": ")" +
+                       framework + R"(", "global_batch": 1, "sequence_length": 512, "mode": ")" +
+                       mode + R"(", "lora_rank": )" + std::to_string(rank) + "}}");
 }
 
 double gemm_flops(const std::vector<Operation>& operations, bool of_adapters) {
@@ -52,9 +52,75 @@ ByteCount persistent(const Program& program, MemoryCategory category) {
 // artidoro/qlora reports 159,907,840 trainable parameters for LLaMA-7B with rank 64 on all linear
 // layers: 32 x 64 x (4 x 8,192 + 3 x 15,104).
 TEST(Adapters, OfLlama7BWithRank64AreAsManyAsQloraTrains) {
-  const Scenario scenario = tuned("llama-7b", "qlora", 64);
-  EXPECT_EQ(count_adapters(scenario.model, 64), 159'907'840);
+  const Scenario scenario = tuned("llama-7b", "qlora", 64, "deepspeed");
+  EXPECT_EQ(scenario.adapter_elements(), 159'907'840);
   EXPECT_EQ(lower(scenario).roles[0].parameters, 159'907'840);
+}
+
+// Megatron packs query, key and value, and gate and up, and has one adapter beside each: the halves
+// of 4096 columns of key, value and gate are missing, 32 x 64 x 3 x 4,096.
+TEST(Adapters, OfMegatronAreOneForEachPackedMatrix) {
+  const Scenario scenario = tuned("llama-7b", "lora", 64);
+  EXPECT_EQ(scenario.adapter_elements(), 159'907'840 - 32 * 64 * 3 * 4096);
+  EXPECT_EQ(lower(scenario).roles[0].parameters, scenario.adapter_elements());
+  const Block layer = lower_decoder_layer(scenario, RecomputeMode::kNone);
+  int downs = 0;
+  for (const Operation& operation : layer.pass(Pass::kForward).operations) {
+    downs += std::string(operation.name) == "adapter_down" ? 1 : 0;
+  }
+  EXPECT_EQ(downs, 4);  // query to value, output, gate and up, down
+}
+
+// x of s h elements in 2 bytes, read and written, and a mask of 1: forward the rest of x, backward
+// its gradient, of each adapter's inputs. Both are kept for backward.
+TEST(Adapters, DropSomeOfTheirInputs) {
+  GptCase c = adapters("lora");
+  GptCase whole = c;
+  c.extra_training += R"(, "lora_dropout": 0.1)";
+  const auto dropped = [](const Block& layer, Pass pass) {
+    double bytes = 0;
+    for (const Operation& operation : layer.pass(pass).operations) {
+      if (std::string(operation.name) == "adapter_dropout") {
+        bytes += memory_bound(operation.work)->bytes;
+      }
+    }
+    return bytes;
+  };
+  const Block with = lower_decoder_layer(gpt(c), RecomputeMode::kNone);
+  const Block without = lower_decoder_layer(gpt(whole), RecomputeMode::kNone);
+  // qkv, attention_out and up read h, down reads 4 h.
+  const double inputs = static_cast<double>(c.sequence * 7 * c.hidden);
+  EXPECT_DOUBLE_EQ(dropped(with, Pass::kForward), 5 * inputs);
+  EXPECT_DOUBLE_EQ(dropped(with, Pass::kBackward), 5 * inputs);
+  EXPECT_EQ(dropped(without, Pass::kForward), 0);
+  const auto saved = [](const Block& layer) {
+    return static_cast<double>(total(layer.pass(Pass::kForward).memory.after));
+  };
+  // Nobody else keeps the inputs of frozen matrices: the rest of x takes their place.
+  EXPECT_DOUBLE_EQ(saved(with) - saved(without), inputs);
+}
+
+// The reduction of a frozen matrix's input gradient is cut with the product before it, because no
+// weight gradient runs beside it; that of a trained one stays beside the weight gradient.
+TEST(Adapters, AFrozenInputGradientIsReducedWithItsProduct) {
+  for (const bool frozen : {false, true}) {
+    GptCase c = frozen ? adapters("lora") : GptCase{};
+    c.dropout = 0;
+    c.tp = 4;
+    c.sequence_parallel = true;
+    c.extra_layout = R"(, "overlap": {"tp": true})";
+    const Block layer = lower_decoder_layer(gpt(c), RecomputeMode::kNone);
+    int reductions = 0;
+    for (const Operation& operation : layer.pass(Pass::kBackward).operations) {
+      if (std::string(operation.name) != "mlp_input_gradient") continue;
+      const auto* reduction = std::get_if<Collective>(&operation.work);
+      if (reduction == nullptr) continue;
+      EXPECT_EQ(reduction->overlapped, frozen);
+      EXPECT_EQ(operation.stream == BlockStream::kCompute, frozen);
+      ++reductions;
+    }
+    EXPECT_EQ(reductions, 1);
+  }
 }
 
 TEST(Adapters, OfAllRanksAreThoseOfTheModel) {
@@ -69,7 +135,7 @@ TEST(Adapters, OfAllRanksAreThoseOfTheModel) {
       whole += program.block(id).parameters.replicated;
       if (tp == 1) frozen += program.block(id).frozen.elements();
     }
-    EXPECT_EQ(cut * tp + whole, count_adapters(scenario.model, 8));
+    EXPECT_EQ(cut * tp + whole, scenario.adapter_elements());
     if (tp == 1) {
       EXPECT_EQ(frozen, count_parameters(scenario.model).total());
     }
@@ -81,7 +147,7 @@ TEST(Adapters, OfAllRanksAreThoseOfTheModel) {
 TEST(Adapters, OnlyTheyHaveGradientsAndStates) {
   const Scenario scenario = tuned("llama-7b", "lora", 16);
   const Program program = lower(scenario);
-  const std::int64_t a = count_adapters(scenario.model, 16);
+  const std::int64_t a = scenario.adapter_elements();
   const std::int64_t p = count_parameters(scenario.model).total();
   EXPECT_EQ(persistent(program, MemoryCategory::kParameters), 2 * p + 2 * a);
   EXPECT_EQ(persistent(program, MemoryCategory::kGradients), 4 * a);
@@ -121,7 +187,7 @@ TEST(FourBitBase, HoldsTheLinearLayersOfTheDecoder) {
   EXPECT_EQ(frozen.four_bit, layers * (4 * h * h + 3 * h * ffn));
   EXPECT_EQ(frozen.plain, 2 * 32000 * h + (2 * layers + 1) * h);
   EXPECT_EQ(persistent(program, MemoryCategory::kParameters),
-            frozen.bytes(DataType::kBf16) + 2 * count_adapters(scenario.model, 16));
+            frozen.bytes(DataType::kBf16) + 2 * scenario.adapter_elements());
 }
 
 // Forward 2 per weight and token, backward the gradient of the input alone: 2 x forward. Adapters
@@ -139,7 +205,7 @@ TEST(Adapters, TheBaseIsMultipliedTwiceAndTheyThreeTimes) {
     EXPECT_DOUBLE_EQ(gemm_flops(layer.pass(Pass::kBackward).operations, true), 2 * own);
     if (tp == 1) {
       EXPECT_DOUBLE_EQ(
-          own, 2.0 * c.sequence * static_cast<double>(count_adapters(gpt(c).model, 8)) / c.layers);
+          own, 2.0 * c.sequence * static_cast<double>(gpt(c).adapter_elements()) / c.layers);
     }
   }
 }
@@ -159,7 +225,7 @@ TEST(Adapters, NoWeightOfTheBaseHasAGradient) {
 }
 
 // Every linear layer's input is kept for its adapter as it was for its weight; x A^T beside it, for
-// query, key, value, output, up and down: 6 r of 2 bytes per token.
+// query to value, output, up and down: 4 r of 2 bytes per token.
 TEST(Adapters, KeepWhatTrainingKeepsAndTheirNarrowProducts) {
   GptCase c = adapters("lora", 8);
   GptCase full;
@@ -168,7 +234,7 @@ TEST(Adapters, KeepWhatTrainingKeepsAndTheirNarrowProducts) {
     return total(
         lower_decoder_layer(gpt(one), RecomputeMode::kNone).pass(Pass::kForward).memory.after);
   };
-  EXPECT_EQ(saved(c), saved(full) + 2 * 6 * 8 * c.sequence);
+  EXPECT_EQ(saved(c), saved(full) + 2 * 4 * 8 * c.sequence);
 }
 
 TEST(FourBitBase, IsExpandedBeforeEachOfItsProducts) {
@@ -201,7 +267,7 @@ TEST(Adapters, OnlyTheirGradientsAreReduced) {
   c.dp = 4;
   c.zero = 1;
   const Scenario scenario = gpt(c);
-  const std::int64_t a = count_adapters(scenario.model, 8);
+  const std::int64_t a = scenario.adapter_elements();
   ByteCount reduced = 0, gathered = 0;
   const Program program = lower(scenario);
   for (const Instruction& instruction : program.roles[0].instructions) {
@@ -223,8 +289,8 @@ TEST(Adapters, WholeHalvesAreSummedOverTensorRanks) {
   for (const BlockId id : program.roles[0].chunks[0].blocks) {
     whole += program.block(id).parameters.replicated;
   }
-  // A of query, key, value and up; B of output and down.
-  EXPECT_EQ(whole, c.layers * 8 * (4 * c.hidden + 2 * c.hidden));
+  // A of query to value and of up; B of output and down.
+  EXPECT_EQ(whole, c.layers * 8 * (2 * c.hidden + 2 * c.hidden));
   ByteCount summed = 0;
   for (const Instruction& instruction : program.roles[0].instructions) {
     const auto* call = instruction.as<CollectiveCall>();
@@ -248,7 +314,7 @@ TEST(Adapters, UnderFsdpTheBaseIsShardedAndGathered) {
     frozen.plain += program.block(id).frozen.plain;
     frozen.four_bit += program.block(id).frozen.four_bit;
   }
-  const std::int64_t a = count_adapters(scenario.model, 8);
+  const std::int64_t a = scenario.adapter_elements();
   EXPECT_EQ(persistent(program, MemoryCategory::kParameters),
             4 * a / 4 + (frozen.bytes(DataType::kBf16) + 3) / 4);
   for (const Instruction& instruction : program.roles[0].instructions) {

@@ -140,9 +140,9 @@ Uses uses_of(const Block& block, const std::string& buffer) {
 // then the norm writes nothing but those (Transformer Engine: with_quantized_norm).
 TEST(Fp8, ANormWrites16BitsWhereOthersReadThemToo) {
   EXPECT_EQ(uses_of(fp8_layer({}), "attention_norm"), (Uses{0, 0}));
-  // The product casts for itself, and the adapters of query, key and value read what it casts.
+  // The product casts for itself, and the adapter of query, key and value reads what it casts.
   const Block adapted = fp8_layer({.more_training = R"(, "mode": "lora")"});
-  EXPECT_EQ(uses_of(adapted, "attention_norm"), (Uses{1 + 3, 1}));
+  EXPECT_EQ(uses_of(adapted, "attention_norm"), (Uses{1 + 1, 1}));
   const double inputs = static_cast<double>(kTokens * (2 * kHidden + kQuery + kFfn));
   EXPECT_EQ(cast_bytes(adapted, Pass::kForward, CastSubject::kOperand), (2 + 1) * inputs);
 }

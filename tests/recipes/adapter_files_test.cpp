@@ -70,6 +70,7 @@ class Draw : testing::Draws {
                   {"global_batch", gpus * micro * pick({1, 2, 4, 16})},
                   {"sequence_length", pick({512, 1024, 2048})},
                   {"lora_rank", pick({8, 16, 64})},
+                  {"lora_dropout", pick({0, 1}) * 0.05},
                   {"compile", chance(2)},
                   {"grad_clip", chance(4) ? "none" : "global"},
                   {"attention", chance(4) ? "unfused" : "flash"}}},
@@ -91,6 +92,11 @@ json targets_of(const json& modules, bool mlp) {
   if (names.contains("o_proj") || names.contains("output_proj")) out.push_back("attention_out");
   if (mlp || names.contains("gate_proj")) out.push_back("mlp");
   return out;
+}
+
+// YAML's numbers with a point arrive as text.
+double number_of(const json& value) {
+  return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>();
 }
 
 json offload_of(bool parameters, bool activations) {
@@ -122,6 +128,7 @@ json from_peft(const Files& files, json stated) {
       {"global_batch", micro * steps * ranks},
       {"sequence_length", sft.at("max_length")},
       {"lora_rank", sft.at("lora_r")},
+      {"lora_dropout", number_of(sft.at("lora_dropout"))},
       {"lora_targets", targets_of(sft.at("lora_target_modules"), false)},
       {"compile", sft.at("torch_compile")},
       {"grad_clip",
@@ -162,6 +169,7 @@ json from_torchtune(const Files& files, json stated) {
                         {"global_batch", micro * steps * ranks},
                         {"sequence_length", file.at("tokenizer").at("max_seq_len")},
                         {"lora_rank", model.at("lora_rank")},
+                        {"lora_dropout", number_of(model.at("lora_dropout"))},
                         {"lora_targets", targets_of(model.at("lora_attn_modules"),
                                                     model.at("apply_lora_to_mlp") == true)},
                         {"compile", file.at("compile")},

@@ -111,6 +111,10 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   // Transformer Engine, module/base.py: num_splits of method pipeline.
   rules.reduced_pieces = 4;
   rules.scatter_gather_p2p = scatters_p2p(layout);
+  // Its modules are packed, and each has one adapter beside it (Megatron-Bridge, peft/lora.py:
+  // linear_qkv, linear_fc1), which is what its recipes take; canonical_lora.py has one for each
+  // part.
+  rules.adapts_packed_matrices = true;
   rules.norms_into_products = true;  // TELayerNormColumnParallelLinear
   rules.expert_host = expert_host(training.release);
   add_megatron_model(rules);
