@@ -35,6 +35,7 @@ tool_packages=(
   chromium               # reports in a browser
   shellcheck             # scripts that stepcast writes
   zsh fish man-db        # completions and the manual page
+  pybind11-dev python3-dev python3-venv mypy  # the Python module and its tests
 )
 
 # The comment at the head of this file.

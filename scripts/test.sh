@@ -5,8 +5,9 @@
 #   scripts/test.sh               release: g++, no warnings, every test
 #   scripts/test.sh sanitizers    asan: clang++, no warnings, address and undefined-behaviour
 #                                 sanitizers, every unit test but the long searches
+#   scripts/test.sh python        the Python module, its types, its notebooks and its wheel
 #
-# The continuous integration runs both. Each installs the packages that are missing, and ends with
+# The continuous integration runs all. Each installs the packages that are missing, and ends with
 # the files that took longest to compile and the tests that took longest to run. A test that was
 # skipped fails the run unless tests/may_be_skipped.txt says why.
 set -euo pipefail
@@ -16,6 +17,7 @@ print_help() { awk 'NR > 2 && !/^#/ { exit } NR > 2 { sub(/^# ?/, ""); print }' 
 case "${1:-}" in
   "") preset=release ;;
   sanitizers) preset=asan ;;
+  python) preset=python ;;
   -h | --help) print_help; exit 0 ;;
   *) echo "$0: takes no '$1' (see --help)" >&2; exit 2 ;;
 esac

@@ -9,6 +9,7 @@
 #include "predict/measured_errors.h"
 #include "predict/prediction.h"
 #include "report/forecast_report.h"
+#include "report/memory_timeline.h"
 #include "report/prediction_table.h"
 #include "report/trace.h"
 #include "stepcast/detail/data_root.h"
@@ -73,6 +74,11 @@ Result<std::string> Prediction::html() const {
 Result<std::string> Prediction::trace() const {
   if (!made_->timeline) return failure(without_timeline());
   return trace_json(made_->scenario, made_->prediction).text();
+}
+
+Result<std::string> Prediction::memory_timeline() const {
+  if (!made_->timeline) return failure(without_timeline());
+  return memory_timeline_json(made_->prediction).text();
 }
 
 Result<Prediction> predict(const Scenario& scenario, const PredictOptions& options) {

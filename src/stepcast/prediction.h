@@ -56,9 +56,11 @@ class Prediction {
   std::string csv() const;
   std::string text() const;
   std::string markdown() const;
-  // A page that opens in a browser, and a Chrome trace. Errors: made without `timeline`.
+  // A page that opens in a browser, a Chrome trace, and memory over the step as JSON. Errors: made
+  // without `timeline`.
   Result<std::string> html() const;
   Result<std::string> trace() const;
+  Result<std::string> memory_timeline() const;
 
   struct Made;  // only this library knows it
   explicit Prediction(std::shared_ptr<const Made> made) : made_(std::move(made)) {}

@@ -58,9 +58,13 @@ TEST_F(BesideTheProgram, AForecastIsTheSameInEveryFormat) {
   EXPECT_EQ(prediction->markdown(), run({"predict", path, "--format", "md"}).out);
   EXPECT_EQ(prediction->text(), run({"predict", path}).out);
   const Folder out;
-  ASSERT_EQ(run({"predict", path, "--html", out / "page", "--trace", out / "trace"}).code, 0);
+  ASSERT_EQ(run({"predict", path, "--html", out / "page", "--trace", out / "trace",
+                 "--memory-timeline", out / "memory.json"})
+                .code,
+            0);
   EXPECT_EQ(prediction->html().value(), testing::read_file(out / "page"));
   EXPECT_EQ(prediction->trace().value(), testing::read_file(out / "trace"));
+  EXPECT_EQ(prediction->memory_timeline().value(), testing::read_file(out / "memory.json"));
 }
 
 TEST_F(BesideTheProgram, OptionsAreTheFlags) {
@@ -217,6 +221,7 @@ TEST(PublicErrors, SayWhatACallLacks) {
   ASSERT_TRUE(prediction);
   EXPECT_EQ(prediction->html().error().front().path, "timeline");
   EXPECT_EQ(prediction->trace().error().front().path, "timeline");
+  EXPECT_EQ(prediction->memory_timeline().error().front().path, "timeline");
   PlanOptions options;
   options.objective = "fame";
   EXPECT_EQ(plan(parsed(kOpen), options).error().front().path, "objective");
