@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "layout/framework.h"
 #include "operation/steps.h"
 #include "program/flat_stretches.h"
 
@@ -42,6 +43,8 @@ Shape::Shape(const Scenario& scenario) {
   batch = layout.micro_batch;
   cp = layout.cp;
   cp_method = layout.cp_method;
+  ring_in_fp32 =
+      traits_of(scenario.training.framework).ring_adds_in_fp32 && cp_method == ContextMethod::kRing;
   cp_exchange = layout.cp_exchange;
   sequence = scenario.training.sequence_length / cp;
   tp = layout.tp;

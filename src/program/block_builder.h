@@ -21,6 +21,7 @@ struct Shape {
   std::int64_t sequence;  // tokens of a sequence on this rank
   std::int64_t cp;
   ContextMethod cp_method;
+  bool ring_in_fp32;  // FrameworkTraits::ring_adds_in_fp32, where keys and values travel
   std::int64_t cp_exchange;
   std::int64_t tokens;  // batch * sequence: rows of GEMMs
   std::int64_t rows;    // of norms, dropout and residuals: tokens, or tokens / tp

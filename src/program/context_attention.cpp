@@ -13,7 +13,7 @@ struct Part {
         ring(of.cp / of.cp_exchange),
         rows(of.sequence * exchange),
         heads(of.heads / exchange),
-        kv_heads(of.kv_heads / exchange),
+        kv_heads(of.ring_in_fp32 ? heads : of.kv_heads / exchange),
         query(of.batch * rows * heads * of.head_dim),
         key_value(2 * of.batch * rows * kv_heads * of.head_dim),
         type(of.fp8_attention ? of.fp8.type : of.type) {}
@@ -36,6 +36,8 @@ struct Part {
   std::int64_t heads, kv_heads;
   std::int64_t query, key_value;  // elements
   DataType type;                  // of what the kernels read
+  // Results of a ring's steps, and gradients that travel, are summed in this.
+  DataType summed() const { return shape.ring_in_fp32 ? DataType::kFp32 : shape.type; }
 };
 
 // One step of the ring. The own block is causal. In blocks from ranks before this one, all queries
@@ -58,13 +60,59 @@ void copy(BlockBuilder& builder, const char* name, bool backward, DataType type,
   builder.add(name, ContextCopy{backward, type, builder.size(elements, 0, bytes)}, reads, writes);
 }
 
-// Reads both, or only the new one where it is the first, and writes the sum.
-void merge(BlockBuilder& builder, const char* name, bool backward, std::int64_t elements,
-           bool first, BlockBuilder::Buffers reads, BlockBuilder::Buffers writes) {
+// One kernel reads both, or only the new one where it is the first, and writes the sum.
+KernelSize one_merge(const BlockBuilder& builder, std::int64_t elements, bool first) {
+  const double bytes = (first ? 2.0 : 3.0) * static_cast<double>(builder.shape().element);
+  return builder.size(elements, 0, bytes);
+}
+
+// PyTorch's kernels, one by one. Forward a result is cast to fp32; then its distance from the sum
+// is taken, scaled and subtracted, and five kernels renew the statistics. Backward it is added, to
+// zeros at first. Where only half of the rows took part, both halves are then put together.
+KernelSize merge_in_steps(const BlockBuilder& builder, bool backward, std::int64_t elements,
+                          std::int64_t whole, bool first) {
+  const double narrow = static_cast<double>(builder.shape().element);
+  const double wide = static_cast<double>(size_of(DataType::kFp32));
+  double bytes = narrow + wide;
+  std::int64_t launches = 1;
+  if (backward) {
+    bytes += (first ? 2 : 1) * wide;
+    launches += first ? 1 : 0;
+  } else if (!first) {
+    bytes += (3 + 2 + 3) * wide;
+    launches += 3 + 5;
+  }
+  KernelSize out = builder.size(elements, 0, bytes, launches);
+  if (elements < whole) {
+    out.bytes += 2 * wide * static_cast<double>(whole);
+    ++out.launches;
+  }
+  return out;
+}
+
+// `whole`: elements of all rows; `elements`: of those that this step had.
+struct Merged {
+  const char* name;
+  bool backward;
+  std::int64_t elements, whole;
+  bool first;
+};
+void merge(BlockBuilder& builder, const Merged& one, BlockBuilder::Buffers reads,
+           BlockBuilder::Buffers writes) {
   const Shape& shape = builder.shape();
-  const double bytes = (first ? 2.0 : 3.0) * static_cast<double>(shape.element);
-  builder.add(name, PartialMerge{backward, shape.type, builder.size(elements, 0, bytes)}, reads,
-              writes);
+  const KernelSize size =
+      shape.ring_in_fp32 ? merge_in_steps(builder, one.backward, one.elements, one.whole, one.first)
+                         : one_merge(builder, one.elements, one.first);
+  builder.add(one.name, PartialMerge{one.backward, shape.type, size}, reads, writes);
+}
+
+// The sum in the model's type; of keys and values also over the query heads that share them.
+void narrow(BlockBuilder& builder, const char* name, bool backward, std::int64_t elements,
+            BufferId from, BufferId to) {
+  const Shape& shape = builder.shape();
+  const auto bytes = static_cast<double>(size_of(DataType::kFp32) + shape.element);
+  builder.add(name, ContextCopy{backward, shape.type, builder.size(elements, 0, bytes)}, {from},
+              {to});
 }
 
 // Tensors of this rank's tokens with all heads, for those of all tokens with its share of the
@@ -106,12 +154,15 @@ QkvBuffers exchange_in(BlockBuilder& builder, const Part& part, const QkvBuffers
 
 // Each message brings the keys and values of the next step while the step before is computed. The
 // results of the steps are merged at the end, until when all keys and values stay
-// (context_parallel.py in Transformer Engine).
+// (context_parallel.py in Transformer Engine); PyTorch merges each at once.
 void ring_forward(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv,
                   CoreAttentionBuffers& out, BufferId context) {
   BufferId key_value = builder.buffer("key_value", part.key_value, part.type);
   copy(builder, "pack_key_value", false, part.type, part.key_value, {qkv.key, qkv.value},
        {key_value});
+  const bool at_once = part.shape.ring_in_fp32;
+  const BufferId wide =
+      at_once ? builder.buffer("wide_context", part.query, part.summed()) : BufferId{};
   std::vector<BufferId> received, partial, sums;
   for (std::int64_t i = 0; i < part.ring; ++i) {
     const RingStep step(part, i);
@@ -126,12 +177,17 @@ void ring_forward(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv
     sums.push_back(builder.buffer("partial_sums", part.statistics(step.queries), DataType::kFp32));
     builder.add("attention", part.attention(false, step.queries, step.keys, step.causal),
                 {qkv.query, key_value}, {partial.back(), sums.back()});
+    if (at_once) {
+      merge(builder, {"merge_partial", false, step.query_elements(part), part.query, i == 0},
+            {partial.back(), sums.back()}, {wide, out.softmax});
+    }
     received.push_back(key_value);
     if (next.valid()) key_value = next;
   }
-  for (std::size_t i = 0; i < partial.size(); ++i) {
+  if (at_once) narrow(builder, "narrow_context", false, part.query, wide, context);
+  for (std::size_t i = 0; i < partial.size() && !at_once; ++i) {
     const std::int64_t elements = RingStep(part, static_cast<std::int64_t>(i)).query_elements(part);
-    merge(builder, "merge_partial", false, elements, i == 0, {partial[i], sums[i]},
+    merge(builder, {"merge_partial", false, elements, part.query, i == 0}, {partial[i], sums[i]},
           {context, out.softmax});
   }
   for (const BufferId id : received) builder.last().reads.push_back(id);
@@ -143,14 +199,20 @@ void ring_forward(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv
 void ring_backward(BlockBuilder& builder, const Part& part, const CoreAttentionBuffers& saved,
                    BufferId context, BufferId context_gradient, BufferId query_gradient,
                    BufferId key_value_gradient) {
-  const DataType wide = part.shape.type;
+  const bool in_fp32 = part.shape.ring_in_fp32;
+  const DataType wide = part.summed();
+  const auto sum_of = [&](const char* name, std::int64_t elements, BufferId otherwise) {
+    return in_fp32 ? builder.buffer(name, elements, wide) : otherwise;
+  };
+  const BufferId query_sum = sum_of("wide_query_gradient", part.query, query_gradient);
+  const BufferId key_sum = sum_of("wide_key_value_gradient", part.key_value, key_value_gradient);
   BufferId key_value = saved.read.key, travelling;
   for (std::int64_t i = 0; i < part.ring; ++i) {
     const RingStep step(part, part.ring - 1 - i);
     const bool last = i + 1 == part.ring;
     BufferId next, arrived;
     if (!last) next = builder.buffer("key_value", part.key_value, part.type);
-    if (i > 0) arrived = builder.activation("travelled_gradient", part.key_value);
+    if (i > 0) arrived = builder.buffer("travelled_gradient", part.key_value, wide);
     const std::int64_t bytes = (last ? 0 : part.key_value * size_of(part.type)) +
                                (i > 0 ? part.key_value * size_of(wide) : 0);
     if (bytes > 0) {
@@ -169,12 +231,18 @@ void ring_backward(BlockBuilder& builder, const Part& part, const CoreAttentionB
     builder.add("attention_backward", part.attention(true, step.queries, step.keys, step.causal),
                 {saved.read.query, key_value, context, saved.softmax, context_gradient},
                 {query_part, key_part, accumulator});
-    merge(builder, "add_query_gradient", true, queries, i == 0, {query_part}, {query_gradient});
+    merge(builder, {"add_query_gradient", true, queries, part.query, i == 0}, {query_part},
+          {query_sum});
     const BufferId sum =
-        last ? key_value_gradient : builder.activation("travelling_gradient", part.key_value);
-    merge(builder, "add_key_value_gradient", true, keys, i == 0, {key_part, arrived}, {sum});
+        last ? key_sum : builder.buffer("travelling_gradient", part.key_value, wide);
+    merge(builder, {"add_key_value_gradient", true, keys, part.key_value, i == 0},
+          {key_part, arrived}, {sum});
     travelling = sum;
     key_value = next;
+  }
+  if (in_fp32) {
+    narrow(builder, "narrow_query_gradient", true, part.query, query_sum, query_gradient);
+    narrow(builder, "narrow_key_value_gradient", true, part.key_value, key_sum, key_value_gradient);
   }
 }
 

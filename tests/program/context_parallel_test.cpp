@@ -103,6 +103,37 @@ TEST(ContextParallel, OfARingSendsThreeTimesItsKeysAndValuesToEachOtherRank) {
   }
 }
 
+// PyTorch's ring passes on keys and values of all a query heads instead of g, a/g KV, and their
+// gradients in 4 bytes instead of 2.
+TEST(ContextParallel, OfPyTorchsRingSendsKeysOfAllHeadsAndGradientsInFp32) {
+  for (const int cp : {2, 4}) {
+    const Block block =
+        layer({.cp = cp, .dp = 1, .zero = 3, .more_training = R"(, "framework": "fsdp")"});
+    const ByteCount kv = key_value_bytes(cp) * kHeads / kKvHeads;
+    EXPECT_EQ(moved(block, Pass::kForward, CollectiveKind::kSendReceive).bytes, (cp - 1) * kv);
+    EXPECT_EQ(moved(block, Pass::kBackward, CollectiveKind::kSendReceive).bytes,
+              (cp - 1) * (1 + 2) * kv);
+  }
+}
+
+// Bytes of its merges for an element of the context, in bf16 and fp32: the first result is cast
+// (2 + 4); each later one is cast (6), and its distance from the sum is taken (4 + 4 + 4), scaled
+// (4 + 4) and subtracted (4 + 4 + 4). Every second one is of half the rows, behind which both
+// halves are put together (4 + 4).
+TEST(ContextParallel, OfPyTorchsRingAddsResultsUpInFp32StepByStep) {
+  const int cp = 4;
+  const Block block =
+      layer({.cp = cp, .dp = 1, .zero = 3, .more_training = R"(, "framework": "fsdp")"});
+  double bytes = 0;
+  for (const Operation& operation : block.pass(Pass::kForward).operations) {
+    if (std::string(operation.name) == "merge_partial") {
+      bytes += memory_bound(operation.work)->bytes;
+    }
+  }
+  const double elements = kSequence / cp * kHeads * kHeadDim;
+  EXPECT_DOUBLE_EQ(bytes, (6 + 38 + (38.0 / 2 + 8) + 38) * elements);
+}
+
 // All keys and values come together twice, and their gradients are summed apart: full sizes, as
 // collectives count.
 TEST(ContextParallel, OfAnAllGatherMovesTheWholeSequenceThreeTimes) {

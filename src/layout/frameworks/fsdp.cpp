@@ -84,6 +84,10 @@ extern const FrameworkTraits kFsdp = {
     .context_methods = kContextMethods,
     .shards_in_groups = true,  // a mesh of two dimensions
     .recomputes_operations = true,
+    // torch/distributed/tensor/experimental/_attention.py: _SDPAMerger and
+    // _templated_ring_attention_backward with convert_to_f32; torchtitan's models repeat keys and
+    // values for each query head before (repeat_kv).
+    .ring_adds_in_fp32 = true,
     .attention_kernel = attention_kernel,
     .fp8_recipe = "current",  // torchao's default, "tensorwise"
     .tensor_parallel_since = kTensorParallel,
