@@ -108,14 +108,15 @@ py::dict dict_of(const api::PlanProgress& progress) {
   return out;
 }
 
-api::Plan plan(const api::Scenario& scenario, std::int64_t top, std::int64_t replays, bool prove,
-               double time_limit_s, const std::string& objective, double memory_margin, double risk,
-               const std::string& prices,
+api::Plan plan(const api::Scenario& scenario, std::int64_t top, std::int64_t replays, int front,
+               bool prove, double time_limit_s, const std::string& objective, double memory_margin,
+               double risk, const std::string& prices,
                const std::vector<std::map<std::string, std::string>>& why_not, int threads,
                const py::object& progress) {
   api::PlanOptions options;
   options.top = top;
   options.replays = replays;
+  options.front = front;
   options.prove = prove;
   options.time_limit = Seconds(time_limit_s);
   options.objective = objective;
@@ -147,7 +148,7 @@ void add_plan(py::module_& module) {
       .def("layout", &api::Plan::layout)
       .def("scenario", &api::Plan::scenario);
   module.def("plan", &plan, py::arg("scenario"), py::kw_only(), py::arg("top"), py::arg("replays"),
-             py::arg("prove"), py::arg("time_limit_s"), py::arg("objective"),
+             py::arg("front"), py::arg("prove"), py::arg("time_limit_s"), py::arg("objective"),
              py::arg("memory_margin"), py::arg("risk"), py::arg("prices"), py::arg("why_not"),
              py::arg("threads"), py::arg("progress"));
 }

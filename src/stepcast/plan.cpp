@@ -8,6 +8,7 @@
 #include "core/assert.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/scenario_input.h"
 #include "plan/offers/layout_ranking.h"
 #include "plan/planner.h"
 #include "report/plan_entry.h"
@@ -43,6 +44,7 @@ SearchOptions options_of(const PlanOptions& options, const PlanInput& limits) {
   SearchOptions out;
   out.top = options.top;
   out.replays = options.replays;
+  out.front = options.front;
   out.prove = options.prove;
   out.time_limit_s = options.time_limit.value();
   out.memory_margin = options.memory_margin >= 0 ? options.memory_margin
@@ -57,6 +59,28 @@ SearchOptions options_of(const PlanOptions& options, const PlanInput& limits) {
     };
   }
   share_time_limit(out);
+  return out;
+}
+
+// An option that the search could not keep to.
+Errors out_of_range(const PlanOptions& options) {
+  struct Limit {
+    const char* option;
+    double value, least, most;
+  };
+  const double risk = options.risk == 0 ? kLeastRisk : options.risk;
+  const Limit limits[] = {{"top", static_cast<double>(options.top), 1, 1000},
+                          {"replays", static_cast<double>(options.replays), 1, 1e12},
+                          {"front", static_cast<double>(options.front), 0, 100},
+                          {"time_limit", options.time_limit.value(), 0, 1e9},
+                          {"memory_margin", std::max(0.0, options.memory_margin), 0, 1},
+                          {"risk", risk, kLeastRisk, kMostRisk}};
+  Errors out;
+  for (const Limit& limit : limits) {
+    if (limit.value >= limit.least && limit.value <= limit.most) continue;
+    out.push_back({ErrorCode::kBadValue, fmt::format("{} is out of range", limit.value), "",
+                   limit.option, fmt::format("{} to {}", limit.least, limit.most)});
+  }
   return out;
 }
 
@@ -95,6 +119,7 @@ Result<Objective> read_objective(const std::string& asked, const PlanInput& limi
 }  // namespace
 
 Result<Plan> plan(const Scenario& scenario, const PlanOptions& options) {
+  if (Errors errors = out_of_range(options); !errors.empty()) return failure(std::move(errors));
   const DataRoot& data = scenario.data().root();
   auto planner = Planner::make(*document_of(scenario), data.folders);
   if (!planner) return failure(planner.error());

@@ -38,9 +38,10 @@ struct PlanProgress {
 };
 
 struct PlanOptions {
-  std::int64_t top = 10;       // places that are to be certain
+  std::int64_t top = 10;       // places that are to be certain; 1 to 1000
   std::int64_t replays = 256;  // forecasts at most, unless `prove`
   bool prove = false;          // search on until the places are certain
+  int front = 0;               // points of the front of time and memory, at most; to 100
   Seconds time_limit;          // 0: none
   std::string objective = {};  // "step_time", "cost" or "goodput"; empty: the scenario's
   double memory_margin = -1;   // fraction of memory left free; negative: the scenario's, else 0.05
@@ -78,8 +79,8 @@ class Plan {
   std::shared_ptr<const Made> made_;
 };
 
-// Errors: what is wrong with the scenario, or the rules that leave no layout. That nothing fits in
-// memory is an answer: places() is 0.
+// Errors: what is wrong with the scenario, options out of range, or the rules that leave no layout.
+// That nothing fits in memory is an answer: places() is 0.
 Result<Plan> plan(const Scenario& scenario, const PlanOptions& options = {});
 
 }  // namespace stepcast::api

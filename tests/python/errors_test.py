@@ -66,6 +66,14 @@ class Errors(unittest.TestCase):
         with self.assertRaises(TypeError):
             stepcast.predict(STATED, what_if=[3])
 
+    def test_options_of_a_search_have_limits(self):
+        for option, wrong in {"top": 0, "replays": -1, "front": 1000, "time_limit_s": -3,
+                              "memory_margin": 2, "risk": 0.1}.items():
+            with self.assertRaises(stepcast.Error) as raised:
+                stepcast.plan(STATED, **{option: wrong})
+            self.assertEqual(raised.exception.path, option.replace("_s", ""))
+            self.assertIn(" to ", raised.exception.hint)
+
     def test_names_of_suites_and_limits_are_checked(self):
         for arguments, words in ((("zero-bubble",), "there is no suite"),
                                  (("nowhere/suite.json",), "nowhere/suite.json")):

@@ -102,12 +102,14 @@ TEST_F(BesideTheProgram, APlanHasTheSamePlaces) {
   PlanOptions options;
   options.replays = 32;
   options.top = 5;
+  options.front = 6;
   const auto found = plan(parsed(kOpen), options);
   ASSERT_TRUE(found) << to_string(found.error());
-  const auto program =
-      run({"plan", file(kOpen), "--replays", "32", "--top", "5", "--format", "json"});
+  const auto program = run(
+      {"plan", file(kOpen), "--replays", "32", "--top", "5", "--front", "6", "--format", "json"});
   ASSERT_EQ(program.code, 0) << program.error;
   EXPECT_EQ(nlohmann::json::parse(found->json()).at("plans"), program.json().at("plans"));
+  EXPECT_EQ(nlohmann::json::parse(found->json()).at("pareto"), program.json().at("pareto"));
   ASSERT_GE(found->places(), 5u);
   for (std::size_t i = 0; i < 5; ++i) {
     const auto prediction = predict(found->scenario(i));
@@ -189,7 +191,8 @@ TEST_F(BesideTheProgram, CasesOfASuiteAreScenarios) {
 }
 
 TEST_F(BesideTheProgram, ListsAndClustersAreThoseOfTheProgram) {
-  for (const std::string topic : {"models", "clusters", "gpus", "schedules", "keys"}) {
+  for (const std::string topic :
+       {"models", "clusters", "gpus", "schedules", "keys", "figures", "documents"}) {
     const auto list = shipped().list(topic);
     ASSERT_TRUE(list) << to_string(list.error());
     EXPECT_EQ(*list, run({"show", topic, "--format", "json"}).out);
@@ -225,6 +228,15 @@ TEST(PublicErrors, SayWhatACallLacks) {
   PlanOptions options;
   options.objective = "fame";
   EXPECT_EQ(plan(parsed(kOpen), options).error().front().path, "objective");
+  options = {};
+  options.top = 0;
+  options.front = -1;
+  options.risk = 0.2;
+  const auto out_of_range = plan(parsed(kOpen), options);
+  ASSERT_EQ(out_of_range.error().size(), 3u) << to_string(out_of_range.error());
+  EXPECT_EQ(to_string(out_of_range.error()[0]), "top: 0 is out of range (1 to 1000)");
+  EXPECT_EQ(out_of_range.error()[1].path, "front");
+  EXPECT_EQ(out_of_range.error()[2].path, "risk");
   EXPECT_EQ(compare({parsed(kScenario), parsed(kOpen)}).error().front().code, ErrorCode::kIllegal);
   EXPECT_EQ(compare({}).error().front().code, ErrorCode::kMissingKey);
   EXPECT_EQ(launch_files(parsed(kScenario), "bash").error().front().path, "target");

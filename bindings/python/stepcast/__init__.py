@@ -60,7 +60,7 @@ def predict(scenario: Optional[ScenarioLike] = None, *, set: Optional[Mapping[st
 
 
 def plan(scenario: Optional[ScenarioLike] = None, *, set: Optional[Mapping[str, Any]] = None,
-         top: int = 10, replays: int = 256, prove: bool = False,
+         top: int = 10, replays: int = 256, front: int = 0, prove: bool = False,
          time_limit_s: Optional[float] = None, objective: str = "",
          memory_margin: Optional[float] = None, risk: Optional[float] = None,
          why_not: Sequence[Mapping[str, Any]] = (), threads: Optional[int] = None,
@@ -69,15 +69,16 @@ def plan(scenario: Optional[ScenarioLike] = None, *, set: Optional[Mapping[str, 
     """Searches the best values of all layout keys that the scenario leaves out.
 
     `top` places are to be certain after `replays` forecasts at most; `prove` searches on until they
-    are. `objective` is "step_time", "cost" or "goodput". `why_not` lists layouts to explain:
-    [{"tp": 4, "pp": 8}]. `threads` (all cores) changes no result. `progress` is called some times
-    a second, on the calling thread, with a dict of `elapsed_s`, `bounded`, `replayed`,
-    `best_step_time_s` and `bound_step_time_s`; where it returns False the search ends with what it
-    has found. Other Python threads run meanwhile.
+    are. `front` adds so many layouts that need less memory, under `plan["pareto"]`. `objective` is
+    "step_time", "cost" or "goodput". `why_not` lists layouts to explain: [{"tp": 4, "pp": 8}].
+    `threads` (all cores) changes no result. `progress` is called some times a second, on the
+    calling thread, with a dict of `elapsed_s`, `bounded`, `replayed`, `best_step_time_s` and
+    `bound_step_time_s`; where it returns False the search ends with what it has found. Other Python
+    threads run meanwhile.
     """
     words = [{key: str(value) for key, value in one.items()} for one in why_not]
     stated = scenario_of(scenario, set, keys, data_at(data))
-    return Plan(_core.plan(stated, top=top, replays=replays, prove=prove,
+    return Plan(_core.plan(stated, top=top, replays=replays, front=front, prove=prove,
                            time_limit_s=time_limit_s or 0, objective=objective,
                            memory_margin=-1 if memory_margin is None else memory_margin,
                            risk=risk or 0, prices=os.fspath(prices or ""), why_not=words,

@@ -48,7 +48,7 @@ class CheckOutcome(_Answer):
 def predict(scenario: Scenario, *, what_if: Sequence[str], timeline: bool, explain: bool,
             unfolded: bool, contention: bool, causal_flops: bool, prices: str,
             seed: int) -> Prediction: ...
-def plan(scenario: Scenario, *, top: int, replays: int, prove: bool, time_limit_s: float,
+def plan(scenario: Scenario, *, top: int, replays: int, front: int, prove: bool, time_limit_s: float,
          objective: str, memory_margin: float, risk: float, prices: str,
          why_not: Sequence[Mapping[str, str]], threads: int,
          progress: Optional[Callable[[Dict[str, Any]], Any]]) -> Plan: ...
