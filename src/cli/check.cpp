@@ -10,6 +10,7 @@
 #include <set>
 
 #include "cli/baseline_file.h"
+#include "cli/check_acceptance.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
@@ -30,6 +31,7 @@ struct CheckFlags {
   std::vector<std::string> without_tags;
   std::vector<std::string> ids;  // parts of them
   std::vector<std::string> tolerances;
+  std::vector<std::string> results;  // of thresholds
   std::string baseline;
   bool update = false;
   bool unfolded = false;
@@ -127,6 +129,10 @@ struct Selection {
 };
 
 Result<Selection> load_suites(const CheckFlags& flags, const std::string& folder) {
+  if (!flags.results.empty()) {
+    return failure({ErrorCode::kIllegal, "goes with a file of thresholds, not with suites", "",
+                    "--results", "stepcast export --to acceptance makes one"});
+  }
   const auto files = suite_files(flags.suites, folder);
   if (!files) return failure(files.error());
   Selection out;
@@ -253,8 +259,7 @@ CheckOptions options_of(const CheckFlags& flags) {
   return options;
 }
 
-int run_check(const CheckFlags& flags) {
-  Output output;
+Errors plan_output(const CheckFlags& flags, Output& output) {
   output.plan("-o", flags.output.file);
   output.plan("--html", flags.html);
   output.plan("--md", flags.markdown);
@@ -262,7 +267,13 @@ int run_check(const CheckFlags& flags) {
   if (flags.update) output.plan("--baseline", flags.baseline);
   if (!flags.update) output.protect("--baseline", flags.baseline);
   for (const std::string& suite : flags.suites) output.protect("SUITE", suite);
-  Errors errors = output.check();
+  for (const std::string& file : flags.results) output.protect("--results", file);
+  return output.check();
+}
+
+int run_check(const CheckFlags& flags) {
+  Output output;
+  Errors errors = plan_output(flags, output);
   const auto tolerances = parse_tolerances(flags.tolerances);
   if (!tolerances) append(errors, tolerances.error());
   if (flags.update && flags.baseline.empty()) {
@@ -272,6 +283,10 @@ int run_check(const CheckFlags& flags) {
   const auto data = find_data(flags.data);
   if (!data) append(errors, data.error());
   if (!errors.empty()) return report_errors(errors);
+  if (is_acceptance(flags.suites)) {
+    return check_acceptance({flags.suites.front(), flags.results, flags.markdown, flags.output},
+                            data->folders, output);
+  }
   const auto selection = load_suites(flags, data->suites);
   if (!selection) return report_errors(selection.error());
   const std::vector<Suite>& suites = selection->suites;
@@ -322,6 +337,7 @@ Command add_check(CommandLine program) {
       "  stepcast check megatron-a100 llm-foundry --tolerance step_time.mean_abs_error=0.10\n"
       "  stepcast check all --without-tag fp8 --tolerance megatron-a100:step_time.bias=0.05\n"
       "  stepcast check runs.json --baseline baseline.json --format github --md summary.md\n"
+      "  stepcast check acceptance.json --results nccl.txt --results run.log\n"
       "Exit code 4: a limit, also of the suite on a case, is not kept, or a figure is worse than "
       "in "
       "the baseline.");
@@ -332,6 +348,8 @@ Command add_check(CommandLine program) {
   };
   repeatable("--tolerance", flags->tolerances, "[SUITE|TAG:]FIGURE=LIMIT",
              "fail when a figure of the summary is beyond its limit");
+  repeatable("--results", flags->results, "FILE",
+             "what nccl-tests printed, or a training log, where SUITE is a file of thresholds");
   app.add("--baseline", flags->baseline, "fail when a figure is worse than in this file")
       .type_name("FILE");
   app.add_switch("--update", flags->update, "write the baseline anew, unless a limit is not kept");

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "acceptance/threshold_file.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
@@ -17,6 +18,8 @@ namespace stepcast::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kAcceptance = "acceptance";  // thresholds of the forecast
 
 struct ExportFlags {
   ScenarioFlags scenario;
@@ -111,6 +114,13 @@ int run_export(const ExportFlags& flags) {
   std::vector<LaunchFile> files;
   std::vector<Exported> parts;
   for (const std::string& target : flags.targets) {
+    if (target == kAcceptance) {
+      const auto thresholds = make_thresholds(stated->scenario, data->folders);
+      if (!thresholds) return report_errors(thresholds.error());
+      add_files(files, {{"acceptance.json", threshold_file(*thresholds).text(), false},
+                        {"acceptance.sh", threshold_script(*thresholds), true}});
+      continue;
+    }
     auto part = export_scenario(stated->scenario, stated->text, target, options, data->folders);
     if (!part) return report_errors(name_flags(part.error(), flags.scenario));
     add_files(files, part->files);
@@ -135,7 +145,8 @@ Command add_export(CommandLine program) {
       "  stepcast export scenario.json --to slurm,rankmap -o run/\n"
       "Keys that the target cannot express are listed on standard error and in the file.");
   add_scenario_flags(app, flags->scenario);
-  const auto names = export_target_names();
+  auto names = export_target_names();
+  names.emplace_back(kAcceptance);
   app.add("--to", flags->targets, one_of(names) + "; several with commas")
       .required()
       .splits_at(',')

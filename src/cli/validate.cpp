@@ -20,6 +20,7 @@
 #include "report/junit.h"
 #include "report/number_text.h"
 #include "report/prediction_table.h"
+#include "report/trace.h"
 #include "report/validation_json.h"
 #include "report/validation_table.h"
 #include "validate/measured_slices.h"
@@ -37,6 +38,7 @@ struct ValidateFlags {
   CalibrationChoice calibration;
   std::string keep;
   std::string html;
+  std::string trace;
   std::string markdown;
   std::vector<std::string> tolerances;
   BaselineFlags baseline;
@@ -249,6 +251,9 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
   if (!flags.html.empty()) {
     output.set_file(flags.html, validation_html(stated.scenario, validation, compared->slices));
   }
+  if (!flags.trace.empty()) {
+    output.set_file(flags.trace, run_trace_json(stated.scenario, validation, compared->slices));
+  }
   if (!flags.markdown.empty()) {
     output.set_file(flags.markdown, validation_table(stated.scenario, validation, Form::kMarkdown));
   }
@@ -265,6 +270,7 @@ int run_validate(const ValidateFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
   output.plan("--html", flags.html);
+  output.plan("--trace", flags.trace);
   output.plan("--md", flags.markdown);
   plan_baseline(flags.baseline, output);
   output.protect("SCENARIO", flags.scenario.file);
@@ -363,6 +369,8 @@ Command add_validate(CommandLine program) {
   add_run_flags(app, *flags);
   add_output_flags(app, flags->output, {"table", "json", "md", "junit", "github"});
   add_html_flag(app, flags->html);
+  app.add("--trace", flags->trace, "write the measured step of median length as a Chrome trace")
+      .type_name("FILE");
   add_markdown_flag(app, flags->markdown);
   add_data_flag(app, flags->data);
   return {app, [flags] { return run_validate(*flags); }};

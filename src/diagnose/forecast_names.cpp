@@ -47,6 +47,9 @@ std::optional<CollectiveKind> kind_in(std::string_view name) {
 ForecastNames::ForecastNames(const Scenario& scenario) : grid_(scenario.layout) {
   const Program program = lower(scenario);
   std::map<Turned, std::vector<std::string>> by_shape;
+  const auto add = [&](const Operation& one, const NamedOperation& named) {
+    operations_.emplace(std::pair(std::string(one.name), name_of(one.phase)), named);
+  };
   for_each_operation(program, [&](const Operation& one) {
     NamedOperation named{family_of(one)};
     if (const auto* collective = std::get_if<Collective>(&one.work)) {
@@ -55,10 +58,12 @@ ForecastNames::ForecastNames(const Scenario& scenario) : grid_(scenario.layout) 
     if (const auto product = product_of(one.work);
         product && named.family == KernelFamily::kProducts) {
       named.product = product;
+      // A weight is called as its forward product is; both gradients have the same shape.
+      if (product->role != GemmRole::kForward) return add(one, named);
       auto& names = by_shape[turned({product->batch, product->m, product->n, product->k})];
       if (std::ranges::find(names, one.name) == names.end()) names.emplace_back(one.name);
     }
-    operations_.emplace(std::pair(std::string(one.name), name_of(one.phase)), named);
+    add(one, named);
   });
   for (const Role& role : program.roles) {
     for (const Instruction& one : role.instructions) {

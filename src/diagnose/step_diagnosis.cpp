@@ -11,6 +11,7 @@
 #include "calibrate/import/bus_bandwidth.h"
 #include "core/gathered_errors.h"
 #include "diagnose/find_gaps.h"
+#include "diagnose/product_order.h"
 #include "diagnose/rank_waits.h"
 #include "diagnose/step_windows.h"
 #include "diagnose/work_ratio.h"
@@ -297,11 +298,20 @@ Result<Diagnosis> diagnose(const Scenario& scenario, const Prediction& predictio
                            std::optional<RankId> rank) {
   const ForecastNames names(scenario);
   Diagnosis out;
-  const LabelStyle style = style_for(traces, names);
+  LabelStyle style = style_for(traces, names);
   auto own = timelines_of({forecast}, names, style, out.labels);
   if (!own) return failure(own.error());
   auto measured = timelines_of(traces, names, style, out.labels);
   if (!measured) return failure(measured.error());
+  if (style == LabelStyle::kFamilies) {
+    auto by_operation = timelines_of({forecast}, names, LabelStyle::kProducts, out.labels);
+    if (!by_operation) return failure(by_operation.error());
+    if (label_products_in_order(*by_operation, out.labels, *measured)) {
+      own = std::move(by_operation);
+      style = LabelStyle::kProducts;
+      out.notes.emplace_back("products are told apart by their order: the trace has no shapes");
+    }
+  }
   Comparison comparison(scenario, prediction, std::move(*own), std::move(*measured), style, names,
                         out);
   if (auto compared = comparison.compare(traces, rank); !compared) return failure(compared.error());

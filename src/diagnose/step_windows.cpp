@@ -36,7 +36,9 @@ void add_launched(const std::vector<TraceStep>& marks, Timeline& timeline) {
       last = std::max(last, one.end_s);
     }
     if (!any) continue;
-    const Window step{mark.number, std::max(begin, before), last};
+    // The first step has none before it that ended: it begins with its mark.
+    const bool follows = !timeline.steps.empty();
+    const Window step{mark.number, follows ? before : std::max(begin, before), last};
     if (step.length() > 0) timeline.steps.push_back(step);
     before = last;
   }

@@ -23,17 +23,14 @@ double product_flops(const MeasuredStep& step) {
   return out;
 }
 
-// Micro-batches come as calls of the kernels that both have.
-double call_ratio(const StepParts& forecast, const StepParts& measured, const Labels& labels) {
-  std::vector<double> ratios;
-  for (const auto& [label, times] : forecast.kernels) {
-    const auto other = measured.kernels.find(label);
-    const bool once = labels[label].phase == Phase::kOptimizer ||
-                      labels[label].family == KernelFamily::kOptimizer;
-    if (once || other == measured.kernels.end()) continue;
-    ratios.push_back(static_cast<double>(other->second.calls) / static_cast<double>(times.calls));
+// Traces of forecasts and of the executor tell each pass's micro-batch.
+double micro_batches(const MeasuredStep& step) {
+  std::set<std::int32_t> seen;
+  for (const Activity& one : step.timeline.activities) {
+    const bool inside = one.end_s > step.window.begin_s && one.begin_s < step.window.end_s;
+    if (inside && one.micro_batch >= 0) seen.insert(one.micro_batch);
   }
-  return ratios.empty() ? 1 : median(ratios);
+  return static_cast<double>(seen.size());
 }
 
 // Their size comes as bytes of a call, of activations.
@@ -58,8 +55,9 @@ double work_ratio(const MeasuredStep& forecast, const MeasuredStep& measured, La
                   const Labels& labels) {
   double out = 1;
   if (style == LabelStyle::kOperations || style == LabelStyle::kWholePasses) {
-    out = call_ratio(forecast.parts, measured.parts, labels) *
-          size_ratio(forecast.parts, measured.parts, labels);
+    const double before = micro_batches(forecast), now = micro_batches(measured);
+    if (before > 0 && now > 0) out = now / before;
+    out *= size_ratio(forecast.parts, measured.parts, labels);
   } else if (style == LabelStyle::kProducts) {
     const double before = product_flops(forecast), now = product_flops(measured);
     if (before > 0 && now > 0) out = now / before;

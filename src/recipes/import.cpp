@@ -11,6 +11,7 @@
 #include "recipes/json_keys.h"
 #include "recipes/kubernetes.h"
 #include "recipes/launch_format.h"
+#include "recipes/yaml_settings.h"
 
 namespace stepcast {
 namespace {
@@ -45,12 +46,14 @@ bool is_model_config(const std::string& text) {
 std::vector<std::string> import_format_names() {
   std::vector<std::string> out;
   for (const LaunchFormat* format : launch_formats()) out.emplace_back(format->name);
+  for (const YamlFormat& format : yaml_formats()) out.emplace_back(format.name);
   out.emplace_back(kHuggingFace);
   return out;
 }
 
 std::string detect_format(const std::string& text) {
   if (is_model_config(text)) return kHuggingFace;
+  if (const YamlFormat* yaml = yaml_format_of(text)) return yaml->name;
   // The last format is asked first, because the first takes any text.
   for (auto at = launch_formats().rbegin(); at != launch_formats().rend(); ++at) {
     if ((*at)->recognises != nullptr && (*at)->recognises(text)) return (*at)->name;
@@ -64,6 +67,7 @@ bool is_script(const std::string& format) {
 }
 
 ImportedScenario import_text(const std::string& format, const ImportInput& input) {
+  if (const YamlFormat* yaml = yaml_format_named(format)) return read_yaml_settings(*yaml, input);
   const LaunchFormat* found = launch_format_named(format);
   return found != nullptr ? found->read(input) : read_hugging_face(input);
 }

@@ -118,7 +118,7 @@ JsonKeys JsonKeys::section(const char* key) {
   return {found ? *found : empty_object(), path_of(key), *imported_};
 }
 
-void JsonKeys::without_effect(std::initializer_list<const char*> keys) {
+void JsonKeys::without_effect(std::span<const char* const> keys) {
   for (const char* key : keys) {
     if (object_->contains(key) && asked_.count(key) == 0) {
       imported_->without_effect.push_back(path_of(key));

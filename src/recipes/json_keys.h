@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,7 +33,10 @@ class JsonKeys {
   JsonKeys section(const char* key);
   const SortedJson* raw(const char* key);  // nullptr when absent
 
-  void without_effect(std::initializer_list<const char*> keys);
+  void without_effect(std::initializer_list<const char*> keys) {
+    without_effect(std::span<const char* const>(keys.begin(), keys.size()));
+  }
+  void without_effect(std::span<const char* const> keys);
   void may_change_cost();  // whatever nobody has asked for
   bool said_auto() const { return said_auto_; }
   std::string path_of(std::string_view key) const;

@@ -180,7 +180,28 @@ void list_leftovers(const FlagList& flags, ImportedScenario& out) {
   }
 }
 
+void read_counts(FlagList& flags, ImportedScenario& out) {
+  for (const MegatronCount& count : megatron_counts()) {
+    if (const auto value = flags.integer(count.flag)) {
+      out.set_integer(count.path, *value, count.flag);
+    }
+  }
+}
+
 }  // namespace
+
+ImportedScenario read_megatron_overrides(const ImportInput& input) {
+  ImportedScenario out;
+  out.file = input.file;
+  out.gpus = input.gpus;
+  const MegatronArguments arguments = read_megatron_arguments(input.text);
+  FlagList flags(arguments.words, out);
+  read_counts(flags, out);
+  read_megatron_layout(flags);
+  read_megatron_training(flags);
+  list_printed_leftovers(flags, arguments, out);
+  return out;
+}
 
 ImportedScenario read_megatron(const ImportInput& input) {
   ImportedScenario out;
@@ -198,11 +219,7 @@ ImportedScenario read_megatron(const ImportInput& input) {
       out.fail(ErrorCode::kMissingKey, required, "is required by Megatron and missing");
     }
   }
-  for (const MegatronCount& count : megatron_counts()) {
-    if (const auto value = flags.integer(count.flag)) {
-      out.set_integer(count.path, *value, count.flag);
-    }
-  }
+  read_counts(flags, out);
   read_megatron_model(flags);
   read_megatron_layout(flags);
   read_megatron_training(flags);

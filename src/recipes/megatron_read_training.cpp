@@ -82,7 +82,9 @@ void read_fusions(FlagList& flags) {
   ImportedScenario& out = flags.imported();
   const bool gelu = flags.given("--no-bias-gelu-fusion");
   const bool swiglu = flags.given("--no-bias-swiglu-fusion");
-  const bool gated = out.find("model.mlp")->value == "\"swiglu\"";
+  // A model that another file describes is gated, like all of the last years.
+  const Setting* mlp = out.find("model.mlp");
+  const bool gated = mlp == nullptr || mlp->value == "\"swiglu\"";
   const bool activation = gated ? swiglu : gelu;
   const bool dropout = flags.given("--no-bias-dropout-fusion");
   const bool rotary = flags.given("--no-rope-fusion");

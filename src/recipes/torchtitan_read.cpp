@@ -259,7 +259,13 @@ void read_batch(JsonKeys& training) {
   ImportedScenario& out = training.imported();
   auto local = training.integer("local_batch_size", 1);
   if (!local) local = training.integer("batch_size", 1);  // the older name
-  const std::int64_t stated = training.integer("global_batch_size", -1).value_or(-1);
+  std::int64_t stated = training.integer("global_batch_size", -1).value_or(-1);
+  // Since 2026 batches are counted in tokens.
+  const auto length = training.integer("max_context_length", 1);
+  const auto each_tokens = training.integer("num_tokens_per_microbatch_per_dp_rank", 1);
+  const auto step_tokens = training.integer("num_tokens_per_train_step", -1);
+  if (length && each_tokens) local = std::max<std::int64_t>(*each_tokens / *length, 1);
+  if (length && step_tokens.value_or(-1) > 0) stated = *step_tokens / *length;
   const auto dp = out.integer("layout.dp");
   const std::int64_t each = local.value_or(8);
   if (stated > 0) {
@@ -289,8 +295,10 @@ void read_training(JsonKeys& root) {
   ImportedScenario& out = root.imported();
   JsonKeys training = root.section("training");
   read_batch(training);
-  out.set_integer("training.sequence_length", training.integer("seq_len", 1).value_or(2048),
-                  "training.seq_len");
+  const auto newer = training.integer("max_context_length", 1);
+  out.set_integer("training.sequence_length",
+                  newer.value_or(training.integer("seq_len", 1).value_or(2048)),
+                  newer ? "training.max_context_length" : "training.seq_len");
   const auto type = training.choice("mixed_precision_param", {"bfloat16", "float32"});
   if (!out.find("training.precision")) {
     out.set_word("training.precision", type == "float32" ? "fp32" : "bf16",

@@ -277,4 +277,26 @@ Written trace_json(const Scenario& scenario, const Prediction& prediction) {
   return Written::escaped(TraceWriter(scenario, prediction).write());
 }
 
+Written run_trace_json(const Scenario& scenario, const Validation& validation,
+                       const std::vector<TraceSlice>& measured) {
+  // Slices of a run name their stage; one rank stands for it, as in a forecast's trace.
+  Prediction run;
+  run.step_time = Seconds(validation.measured.step_time.median);
+  const std::vector<bool> drawn = classes_of_one_pipeline(validation.predicted);
+  std::map<std::int32_t, std::int32_t> by_stage;
+  for (std::size_t c = 0; c < drawn.size(); ++c) {
+    if (!drawn[c]) continue;
+    const RankClass& known = validation.predicted.rank_classes[c];
+    by_stage[known.stage] = static_cast<std::int32_t>(run.rank_classes.size());
+    run.rank_classes.push_back(known);
+  }
+  for (TraceSlice slice : measured) {
+    const auto known = by_stage.find(slice.rank_class);
+    if (known == by_stage.end()) continue;
+    slice.rank_class = known->second;
+    run.slices.push_back(std::move(slice));
+  }
+  return trace_json(scenario, run);
+}
+
 }  // namespace stepcast

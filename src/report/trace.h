@@ -5,14 +5,19 @@
 // exact to 1 ps.
 #pragma once
 
-#include <string>
+#include <vector>
 
 #include "core/text/written.h"
 #include "predict/prediction.h"
+#include "validate/validation.h"
 
 namespace stepcast {
 
 // Needs a prediction made with PredictOptions::trace.
 Written trace_json(const Scenario& scenario, const Prediction& prediction);
+
+// A step of a real run in the same form (validate/measured_slices.h): passes and collectives.
+Written run_trace_json(const Scenario& scenario, const Validation& validation,
+                       const std::vector<TraceSlice>& measured);
 
 }  // namespace stepcast

@@ -42,8 +42,14 @@ TEST(RealRun, OfDataTensorAndPipelineParallelRanksEqualsOneRank) {
   for (const char* layout : {R"({"dp": 2})", R"({"tp": 2})", R"({"pp": 2, "schedule": "gpipe"})",
                              R"({"dp": 2, "zero": 3})"}) {
     testing::write_file(folder / "scenario.json", scenario(2, layout));
-    expect_proven(run({"validate", folder / "scenario.json", "--backend", "cpu", "--calibrate",
-                       "never", "--steps", "2", "--warmup", "1", "--format", "json"}));
+    expect_proven(
+        run({"validate", folder / "scenario.json", "--backend", "cpu", "--calibrate", "never",
+             "--steps", "2", "--warmup", "1", "--format", "json", "--trace", folder / "run.json"}));
+    // Nearly all of the measured step has a reason.
+    const Outcome diagnosis = run(
+        {"diagnose", folder / "scenario.json", "--trace", folder / "run.json", "--format", "json"});
+    ASSERT_EQ(diagnosis.code, 0) << diagnosis.error;
+    EXPECT_GE(diagnosis.json().at("measured").at("accounted_fraction").get<double>(), 0.95);
   }
 }
 

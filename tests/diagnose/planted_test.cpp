@@ -176,6 +176,50 @@ INSTANTIATE_TEST_SUITE_P(Planted, SlowKernels,
                                            SlowKernel{kSharded, "mlp_down", 2},
                                            SlowKernel{kTensor, "qkv", 3}));
 
+// A profiler that records no shapes sees it so: products have one name, and nothing has a phase.
+Trace as_profiled(Trace trace) {
+  const ForecastNames names(scenario_of(kAllTensor));
+  trace.is_forecast = false;
+  const auto product = static_cast<std::int32_t>(trace.names.size());
+  trace.names.insert(trace.names.end(), {"nvjet_tst_256x128_64x4_TNT", "flash_fwd_kernel",
+                                         "vectorized_elementwise_kernel", "multi_tensor_apply"});
+  for (TraceWork& work : trace.works) {
+    const NamedOperation* known =
+        work.message >= 0 ? nullptr
+                          : names.find(trace.name_of(work.name), trace.name_of(work.phase));
+    const auto family = known == nullptr ? KernelFamily::kMemoryBound : known->family;
+    if (work.message < 0) {
+      work.name = product + static_cast<std::int32_t>(family == KernelFamily::kProducts    ? 0
+                                                      : family == KernelFamily::kAttention ? 1
+                                                      : family == KernelFamily::kOptimizer ? 3
+                                                                                           : 2);
+    } else {
+      TraceMessage& message = trace.messages[static_cast<std::size_t>(work.message)];
+      const NamedOperation* call = names.find(message.collective, trace.name_of(work.phase));
+      if (call != nullptr && call->message) {
+        message.collective = name_of(call->message->kind);
+        message.group_size = names.grid().group_size(call->message->group);
+      }
+    }
+    work.phase = TraceWork::kNone;
+    work.micro_batch = TraceWork::kNone;
+  }
+  return trace;
+}
+
+TEST(Diagnose, TellsProductsApartByTheirOrder) {
+  const Scenario scenario = scenario_of(kAllTensor);
+  const Trace usual = as_profiled(forecast_trace(scenario));
+  const Diagnosis nothing = diagnosis_of(scenario, {usual});
+  EXPECT_TRUE(nothing.gaps.empty()) << told(nothing);
+  EXPECT_EQ(nothing.style, LabelStyle::kProducts);
+  const Trace slow =
+      as_profiled(slowed(forecast_trace(scenario), [&](const Trace& all, const TraceWork& work) {
+        return is_named(all, work, "mlp_down") ? 2.0 : 1;
+      }));
+  expect_first(diagnosis_of(scenario, {slow}), GapCause::kKernels, "mlp_down");
+}
+
 // --- late hosts
 
 struct LateHost {

@@ -235,6 +235,23 @@ class Commands(unittest.TestCase):
         xml.etree.ElementTree.fromstring(answers["junit"])
         self.assertTrue(answers["github"].startswith("::error title=memory::"))
 
+    def test_diagnose(self):
+        trace = self.folder / ("trace " + FILE)
+        self.out("predict", str(self.file), "--trace", str(trace), "-o", str(self.folder / "p"))
+        document = json.loads(trace.read_text())
+        document["deviceProperties"][0]["name"] = HOSTILE
+        document["traceEvents"].append(
+            {"ph": "X", "cat": "kernel", "name": HOSTILE, "pid": 0, "tid": 0, "ts": 1, "dur": 1e6,
+             "args": {"phase": "forward"}})
+        trace.write_text(json.dumps(document))
+        run = ["diagnose", str(self.file), "--trace", str(trace)]
+        self.check_table(*run)
+        self.check_json(self.out(*run, "--format", "json"), MODEL)
+        self.check_markdown(self.out(*run, "--format", "md"))
+        page = self.folder / "page.html"
+        self.out(*run, "--html", str(page))
+        self.check_page(page)
+
     def test_topology(self):
         cluster = self.folder / "topologies"
         # A copy of the data folder whose clusters have hostile names.

@@ -193,6 +193,20 @@ class Report(unittest.TestCase):
         self.assertEqual(points, sum("step_time" in case["error"] for case in out["cases"]))
         self.assertIn("No limit was given", text)
 
+    def test_a_diagnosis_says_what_its_json_says(self):
+        run = ("--model", "llama-3.1-8b", "--cluster", "dgx-h100x1", "--global-batch", "8",
+               "--tp", "8")
+        trace = pathlib.Path(self.folder.name) / "trace.json"
+        self.make("predict", *run, "--what-if", "scale_up=-50%", "--trace", str(trace))
+        text, out = self.make("diagnose", *run, "--trace", str(trace))
+        reader = self.check_self_contained(text)
+        self.check_policy(reader)
+        self.assertEqual(len(reader.tables["gaps"][1:]), len(out["gaps"]))
+        self.assertIn(out["gaps"][0]["sentence"], reader.tables["gaps"][1][0][0])
+        self.assertEqual(len(reader.tables["parts"][1:]), len(out["parts"]))
+        for picture in "forecast-picture", "measured-picture":
+            self.assertIn(f'id="{picture}"', text)
+
     def test_a_broken_limit_comes_first(self):
         text, _ = self.make("check", *SUITE, "--tolerance", "step_time.mean_abs_error=0.001",
                             code=4)

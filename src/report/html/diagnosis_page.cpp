@@ -20,6 +20,7 @@ namespace {
 using namespace html;
 
 DataCell signed_time_cell(double seconds) {
+  if (std::abs(seconds) < 1e-9) seconds = 0;  // less than a trace resolves
   return {(seconds < 0 ? "-" : "") + time_text(Seconds(std::abs(seconds))), seconds};
 }
 

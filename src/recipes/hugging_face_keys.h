@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings that the trainers around Hugging Face's libraries share: batches by device, FSDP's
+// section, adapters.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "recipes/json_keys.h"
+
+namespace stepcast {
+
+// The batch of a device, over so many steps: ranks that share a batch (tp, cp) count once. Layout
+// degrees must be set before. An error asks for the number of GPUs where nothing tells it.
+void set_device_batch(std::optional<std::int64_t> micro_batch,
+                      std::optional<std::int64_t> accumulation, const char* micro_key,
+                      ImportedScenario& out);
+
+// The section `fsdp_config` of Accelerate and of Axolotl, whose keys may lack "fsdp_". Sets zero,
+// recompute and offload, and takes the framework as FSDP's.
+void read_fsdp_section(JsonKeys& fsdp, ImportedScenario& out);
+
+// PyTorch's DDP, which shards nothing: DeepSpeed without sharding runs a step the same way.
+void set_plain_data_parallel(const char* key, ImportedScenario& out);
+
+// Names of PEFT's modules as training.lora_targets.
+void set_lora_targets(const SortedJson* modules, const char* key, ImportedScenario& out);
+void set_lora(bool quantized, std::optional<std::int64_t> rank, const char* key,
+              ImportedScenario& out);
+void set_lora_dropout(std::optional<double> share, const char* key, ImportedScenario& out);
+
+// Optimizers by the Trainer's names. Those with other states than Adam's are told.
+void note_optimizer(JsonKeys& keys, const char* key, ImportedScenario& out);
+
+}  // namespace stepcast
