@@ -81,7 +81,8 @@ ForecastNames::ForecastNames(const Scenario& scenario) : grid_(scenario.layout) 
     messages_.push_back({CollectiveKind::kSendReceive, AxisGroup::kPipeline});
   }
   std::ranges::sort(messages_);
-  messages_.erase(std::ranges::unique(messages_).begin(), messages_.end());
+  // clang 14 takes no subrange of libstdc++.
+  messages_.erase(std::unique(messages_.begin(), messages_.end()), messages_.end());
   for (auto& [shape, names] : by_shape) {
     std::string joined;
     for (const std::string& name : names) joined += (joined.empty() ? "" : ", ") + name;
