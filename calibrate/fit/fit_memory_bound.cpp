@@ -22,50 +22,53 @@ constexpr std::array<MemoryBoundKind, 6> kStreaming = {
     MemoryBoundKind::kDropoutAdd, MemoryBoundKind::kRotary,     MemoryBoundKind::kTranspose,
     MemoryBoundKind::kCast,       MemoryBoundKind::kAccumulate, MemoryBoundKind::kFill};
 
-std::size_t kind_of(const TimedKernel& point) {
-  return static_cast<std::size_t>(point.kernel.kind);
+// Forward and backward passes of a kind are different kernels: a norm's backward pass has sums for
+// its weights beside what it streams.
+constexpr std::size_t kRates = 2 * kMemoryBoundKinds;
+std::size_t rate_of(std::size_t kind, bool backward) { return 2 * kind + (backward ? 1 : 0); }
+std::size_t rate_of(const TimedKernel& point) {
+  return rate_of(static_cast<std::size_t>(point.kernel.kind), point.kernel.backward);
 }
 
 double seconds_per_byte(const TimedKernel& point) {
   return point.seconds / traffic_of(point.kernel, false).value();
 }
 
-// Seconds per byte by kind, 0 where there is no point, and the overhead of each kernel.
+// Seconds per byte by kind and pass, 0 where there is no point, and the overhead of each kernel.
 struct Rates {
   double overhead_s;
-  std::array<double, kMemoryBoundKinds> by_kind{};
+  std::array<double, kRates> each{};
 
   double time(const TimedKernel& point) const {
-    return overhead_s + by_kind[kind_of(point)] * traffic_of(point.kernel, false).value();
+    return overhead_s + each[rate_of(point)] * traffic_of(point.kernel, false).value();
   }
 };
 
 Rates start_of(const std::vector<TimedKernel>& points, double overhead_s) {
-  std::array<std::vector<double>, kMemoryBoundKinds> rates;
+  std::array<std::vector<double>, kRates> rates;
   double shortest = points.front().seconds;
   for (const TimedKernel& point : points) {
-    rates[kind_of(point)].push_back(seconds_per_byte(point));
+    rates[rate_of(point)].push_back(seconds_per_byte(point));
     shortest = std::min(shortest, point.seconds);
   }
   Rates out{std::min(overhead_s, shortest / 2), {}};
-  for (std::size_t kind = 0; kind < rates.size(); ++kind) out.by_kind[kind] = median(rates[kind]);
+  for (std::size_t i = 0; i < rates.size(); ++i) out.each[i] = median(rates[i]);
   return out;
 }
 
 Rates fit_rates(const std::vector<TimedKernel>& points, const Rates& start) {
   std::vector<FitParameter> parameters = {{start.overhead_s, 1e-9, 1e-3, 0.02}};
-  std::vector<std::size_t> kinds;
-  for (std::size_t kind = 0; kind < start.by_kind.size(); ++kind) {
-    const double rate = start.by_kind[kind];
+  std::vector<std::size_t> fitted;
+  for (std::size_t i = 0; i < start.each.size(); ++i) {
+    const double rate = start.each[i];
     if (rate == 0) continue;
-    kinds.push_back(kind);
-    // A single point does not determine the overhead, so the rate of its kind stays near what the
-    // point shows.
+    fitted.push_back(i);
+    // A single point does not determine the overhead, so its rate stays near what the point shows.
     parameters.push_back({rate, rate / 1e3, rate * 1e3, 0.01});
   }
   const auto with = [&](const std::vector<double>& values) {
     Rates out{values[0], {}};
-    for (std::size_t i = 0; i < kinds.size(); ++i) out.by_kind[kinds[i]] = values[i + 1];
+    for (std::size_t i = 0; i < fitted.size(); ++i) out.each[fitted[i]] = values[i + 1];
     return out;
   };
   return with(fit_least_squares(parameters, [&](const std::vector<double>& trial) {
@@ -81,12 +84,12 @@ Rates fit_rates(const std::vector<TimedKernel>& points, const Rates& start) {
 
 double reference(const Rates& rates) {
   std::vector<double> streaming, all;
-  for (std::size_t kind = 0; kind < rates.by_kind.size(); ++kind) {
-    const double rate = rates.by_kind[kind];
+  for (std::size_t i = 0; i < rates.each.size(); ++i) {
+    const double rate = rates.each[i];
     if (rate == 0) continue;
     all.push_back(rate);
     const auto* end = kStreaming.end();
-    if (std::find(kStreaming.begin(), end, static_cast<MemoryBoundKind>(kind)) != end) {
+    if (std::find(kStreaming.begin(), end, static_cast<MemoryBoundKind>(i / 2)) != end) {
       streaming.push_back(rate);
     }
   }
@@ -98,10 +101,15 @@ MemoryFit form_of(const Rates& rates, const Accelerator& accelerator) {
   const double bandwidth = accelerator.memory_bandwidth.value();
   out.fraction = std::clamp(1 / (reference(rates) * bandwidth), kLeast, kMostShare);
   out.overhead_s = rates.overhead_s;
-  for (std::size_t kind = 0; kind < rates.by_kind.size(); ++kind) {
-    if (rates.by_kind[kind] == 0) continue;
-    out.kind_factor[kind] =
-        std::clamp(rates.by_kind[kind] * bandwidth * out.fraction, kLeast, kMostFactor);
+  for (std::size_t kind = 0; kind < kMemoryBoundKinds; ++kind) {
+    const double forward = rates.each[rate_of(kind, false)];
+    const double backward = rates.each[rate_of(kind, true)];
+    const double first = forward > 0 ? forward : backward;
+    if (first == 0) continue;
+    out.kind_factor[kind] = std::clamp(first * bandwidth * out.fraction, kLeast, kMostFactor);
+    if (forward > 0 && backward > 0) {
+      out.backward_factor[kind] = std::clamp(backward / forward, kLeast, kMostFactor);
+    }
   }
   return out;
 }
@@ -128,7 +136,7 @@ MemoryCurve fit_memory_bound(const Accelerator& accelerator, const std::vector<T
         if (others.empty()) return errors;
         const Rates rates_of_others = fit_rates(others, start_of(others, start.overhead_s));
         for (const TimedKernel& point : left_out) {
-          if (rates_of_others.by_kind[kind_of(point)] == 0) continue;  // no other of its kind
+          if (rates_of_others.each[rate_of(point)] == 0) continue;  // no other of its kind
           errors.push_back(log_ratio(form_of(rates_of_others, accelerator), accelerator, point));
         }
         return errors;

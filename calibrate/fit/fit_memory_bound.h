@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fits the memory-bound form (docs/cost-models.md, "Memory-bound") to measured kernels: one
-// overhead, and for each kind a time per byte. Kernels that compute more than they load (softmax,
+// overhead, and for each kind and pass a time per byte. Kernels that compute more than they load (softmax,
 // GELU, cross entropy on a core) get a large factor: the form stays linear in the size.
 #pragma once
 

@@ -137,6 +137,19 @@ void read_memory(ObjectReader& reader, Published& out) {
   out.memory.push_back(std::move(table));
 }
 
+void read_paces(ObjectReader& reader, Published& out) {
+  PaceTable table;
+  table.source = reader.required_text("source");
+  table.device = reader.required_text("device");
+  const Columns columns = read_texts(reader, "columns");
+  table.factors = read_rows(reader, "rows", true, columns, [](const TableRow& row) {
+    for (const char* dimension : {"m", "n", "k"}) row.count(dimension);
+    row.choice("precision", {"bf16", "fp8"});
+    return row.positive("without_rest") / row.positive("after_rest");
+  });
+  out.paces.push_back(std::move(table));
+}
+
 }  // namespace
 
 void read_published_file(JsonDocument& document, Published& out) {
@@ -148,10 +161,13 @@ void read_published_file(JsonDocument& document, Published& out) {
     const char* kind;
     void (*read)(ObjectReader&, Published&);
   };
-  static constexpr Table kTables[] = {
-      {"gemm", read_gemms},          {"attention", read_attentions},
-      {"grouped", read_grouped},     {"expert_products", read_expert_products},
-      {"memory_bound", read_memory}, {"devices", read_keys<Published>}};
+  static constexpr Table kTables[] = {{"gemm", read_gemms},
+                                      {"attention", read_attentions},
+                                      {"grouped", read_grouped},
+                                      {"expert_products", read_expert_products},
+                                      {"memory_bound", read_memory},
+                                      {"pace", read_paces},
+                                      {"devices", read_keys<Published>}};
   const auto* found = std::ranges::find(kTables, kind, &Table::kind);
   if (found == std::end(kTables)) return;  // another fitter's
   found->read(reader, out);

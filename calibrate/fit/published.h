@@ -200,8 +200,16 @@ struct KindFactor {
   }
 };
 
+// Products without rest on one GPU alone, and after a rest: what the power limit does.
+struct PaceTable {
+  std::string source;
+  std::string device;
+  std::vector<double> factors;  // time without rest over time after a rest
+};
+
 struct Published {
   std::vector<GemmTable> gemm;
+  std::vector<PaceTable> paces;
   std::vector<AttentionTable> attention;
   std::vector<GroupedTable> grouped;
   std::vector<ExpertProductTable> expert_products;

@@ -12,6 +12,7 @@
 #include "calibrate/fit/fit_kinds.h"
 #include "calibrate/fit/fit_softmax.h"
 #include "core/assert.h"
+#include "core/statistics.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
 #include "cost/profile_curves.h"
@@ -68,6 +69,7 @@ class Shipping {
   void fit_gemms();
   void fit_steps();
   void set_in_step(const std::string& device, GemmFit& fit) const;
+  const PaceTable* pace_of(const DeviceRules& rules) const;
   GemmCurve carried(const FittedGemm& fitted, const DeviceRules& rules, CurveNote& note) const;
   double attention_scale(const std::string& to, const std::string& from) const;
   void fit_attention_family(const AttentionFitRule& rule);
@@ -346,6 +348,16 @@ void Shipping::fit() {
   }
 }
 
+// Its own, else that of the device whose form it takes, unless its power limit is another.
+const PaceTable* Shipping::pace_of(const DeviceRules& rules) const {
+  const PaceTable* found = nullptr;
+  for (const PaceTable& table : published_.paces) {
+    if (table.device == rules.device) return &table;
+    if (table.device == rules.gemm_from && !rules.power_limited) found = &table;
+  }
+  return found;
+}
+
 // The fitted curve of `fitted` on the device of `rules`, and what is to be said about it.
 GemmCurve Shipping::carried(const FittedGemm& fitted, const DeviceRules& rules,
                             CurveNote& note) const {
@@ -363,6 +375,10 @@ GemmCurve Shipping::carried(const FittedGemm& fitted, const DeviceRules& rules,
   note.cells = fitted.curve.held_out;
   note.provenance = out.provenance;
   note.fitted_on = {table.source};
+  if (const PaceTable* pace = pace_of(rules)) {
+    out.fit.back_to_back_alone = median(pace->factors);
+    note.fitted_on.push_back(pace->source + " (one GPU alone)");
+  }
   const auto step = steps_.find(rules.gemm_roles_from);
   if (step != steps_.end()) note.fitted_on.push_back(step->second.table->source + " (gradients)");
   const DeviceRules* measured = rules_of(table.device);

@@ -96,6 +96,7 @@ struct GemmFit {
   // Time factor of products that follow each other without rest, as in a training step: the power
   // limit is met whatever a product's own duration. 0: as the two sustained values say.
   double back_to_back = 0;
+  double back_to_back_alone = 0;  // the same on a GPU without others; 0: not told (gemm_pace.h)
 
   static constexpr auto fields() {
     using F = GemmFit;
@@ -113,7 +114,9 @@ struct GemmFit {
                       form_seconds("overhead", &F::overhead_s),
                       form_number("role_factor", &F::role_factor),
                       form_number("back_to_back", &F::back_to_back, 1, 100, FormUnit::kPlain,
-                                  FormWritten::kWhereItSays)};
+                                  FormWritten::kWhereItSays),
+                      form_number("back_to_back_alone", &F::back_to_back_alone, 1, 100,
+                                  FormUnit::kPlain, FormWritten::kWhereItSays)};
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "cost/gemm_pace.h"
 #include "layout/framework.h"
 #include "predict/choose_profile.h"
 
@@ -24,6 +25,9 @@ Result<std::unique_ptr<Pricing>> make_pricing(const Scenario& scenario, const Da
   auto profile = choose_profile(scenario, folders);
   if (!profile) return failure(profile.error());
   if (own_kernels) use_own_kernels(*profile);
+  const std::int64_t gpus = scenario.cluster.spec.gpus;
+  profile->gemm = among(profile->gemm, gpus);
+  profile->gemm_fp8.fit = among(profile->gemm_fp8.fit, gpus);
   auto errors = MeasuredErrors::read(folders.profiles);
   if (!errors) return failure(errors.error());
   std::unique_ptr<Pricing> pricing(

@@ -16,7 +16,8 @@
 #include "calibrate/fit/shipped.h"
 #include "calibrate/profile_writer.h"
 #include "core/each.h"
-#include "cost/attention_cost.h"
+#include "core/statistics.h"
+#include "core/statistics.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
 
@@ -454,6 +455,21 @@ TEST_F(Shipped, GroupedProductsOfModelsThatNobodyFittedCostWhatWasMeasured) {
     }
   }
   EXPECT_EQ(curves, 4);
+}
+
+// Times of one GPU without rest over those after a rest, which no recorded run has.
+TEST_F(Shipped, ALoneGpuHasThePowerLimitThatWasMeasuredOnOne) {
+  ASSERT_EQ(published().paces.size(), 2U);
+  for (const PaceTable& table : published().paces) {
+    const GemmFit& fit = profile(table.device).gemm;
+    EXPECT_DOUBLE_EQ(fit.back_to_back_alone, median(table.factors)) << table.device;
+    EXPECT_LT(fit.back_to_back_alone, fit.back_to_back);
+    EXPECT_EQ(profile(table.device).gemm_fp8.fit.back_to_back_alone, fit.back_to_back_alone);
+  }
+  EXPECT_EQ(profile("h800-sxm5-80g").gemm.back_to_back_alone,
+            profile("h100-sxm5-80g").gemm.back_to_back_alone);
+  EXPECT_EQ(profile("h100-pcie-80g").gemm.back_to_back_alone, 0);  // another power limit
+  EXPECT_EQ(profile("a100-sxm4-80g").gemm.back_to_back_alone, 0);
 }
 
 // The H800 is an H100 with less NVLink, the H200 one with more memory bandwidth.

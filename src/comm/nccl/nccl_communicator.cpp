@@ -82,6 +82,10 @@ struct Group {
     aborted = true;
     throw CommunicationError(fmt::format("NCCL, rank {} of {}: {}", rank, size, why));
   }
+  [[noreturn]] void fail_late(const char* call) {
+    fail(fmt::format("{} has not ended within {} s: a rank is missing", call,
+                     std::chrono::duration<double>(limit).count()));
+  }
   // Throws if the library has found an error since: a peer died, or a cable failed.
   void look_for_errors() {
     if (aborted) throw CommunicationError("NCCL: the group was ended by an earlier error");
@@ -90,15 +94,23 @@ struct Group {
     if (asked != ncclSuccess) fail(text_of(asked, comm));
     if (state != ncclSuccess && state != ncclInProgress) fail(text_of(state, comm));
   }
+  // Waits for a new group's handle: the library may fill it in after this group says that the call
+  // is over (NVIDIA/nccl issue 1472; 2.28 on an H200).
+  void wait_for(const ncclComm_t& handle, const char* call) {
+    const auto deadline = Clock::now() + limit;
+    Idle idle;
+    while (static_cast<const volatile ncclComm_t&>(handle) == nullptr) {
+      look_for_errors();
+      if (Clock::now() > deadline) fail_late(call);
+      idle.pause();
+    }
+  }
   // Waits until the call that returned `code` is over.
   void settle(ncclResult_t code, const char* call) {
     const auto deadline = Clock::now() + limit;
     Idle idle;
     while (code == ncclInProgress) {
-      if (Clock::now() > deadline) {
-        fail(fmt::format("{} has not ended within {} s: a rank is missing", call,
-                         std::chrono::duration<double>(limit).count()));
-      }
+      if (Clock::now() > deadline) fail_late(call);
       idle.pause();
       const ncclResult_t asked = nccl().comm_get_async_error(comm, &code);
       if (asked != ncclSuccess) code = asked;
@@ -161,7 +173,8 @@ class NcclCommunicator final : public DeviceCommunicator {
     group_->settle(nccl().comm_split(group_->comm, color < 0 ? NCCL_SPLIT_NOCOLOR : color,
                                      group_->rank, &part->comm, &config),
                    "ncclCommSplit");
-    if (part->comm == nullptr) return nullptr;
+    if (color < 0) return nullptr;
+    group_->wait_for(part->comm, "ncclCommSplit");
     part->settle(ncclInProgress, "ncclCommSplit");
     part->settle(nccl().comm_user_rank(part->comm, &part->rank), "ncclCommUserRank");
     part->settle(nccl().comm_count(part->comm, &part->size), "ncclCommCount");

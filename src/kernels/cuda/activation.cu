@@ -6,7 +6,11 @@
 namespace stepcast::cuda {
 namespace {
 
-__device__ inline float sigmoid(float x) { return 1 / (1 + expf(-x)); }
+// Within some 2^-22, which both approximations keep; exact functions would take as long as memory.
+__device__ inline float sigmoid(float x) {
+  constexpr float kLog2E = 1.442695040888963407F;
+  return reciprocal(1 + power_of_two(-kLog2E * x));
+}
 
 // (1 + tanh u)/2 is sigmoid(2u); 2u = sqrt(8/pi) (x + 0.044715 x^3).
 constexpr float kGeluSlope = 1.595769121605730711759784F;
@@ -29,16 +33,26 @@ struct Input {
   bool chunks;
 };
 
-// x + bias; `side` 1 is the linear half of SwiGLU.
+// `side` 1 is the linear half of SwiGLU.
+template <typename T>
+__device__ inline PackedEight<T> load_up(const Input<T>& in, std::int64_t row, std::int64_t column,
+                                         std::int64_t width, int side) {
+  return load_packed(in.up + row * in.stride + side * width + column, width - column, in.chunks);
+}
+
+// x + bias
+template <typename T>
+__device__ inline Eight with_bias(const Input<T>& in, const PackedEight<T>& up, std::int64_t column,
+                                  std::int64_t width, int side) {
+  Eight x = unpacked(up);
+  if (in.bias == nullptr) return x;
+  add_to(x, load_eight(in.bias + side * width + column, width - column, in.chunks));
+  return x;
+}
 template <typename T>
 __device__ inline Eight with_bias(const Input<T>& in, std::int64_t row, std::int64_t column,
                                   std::int64_t width, int side) {
-  Eight x = load_eight(in.up + row * in.stride + side * width + column, width - column, in.chunks);
-  if (in.bias == nullptr) return x;
-  const Eight bias = load_eight(in.bias + side * width + column, width - column, in.chunks);
-#pragma unroll
-  for (int i = 0; i < kEight; ++i) x.at[i] += bias.at[i];
-  return x;
+  return with_bias(in, load_up(in, row, column, width, side), column, width, side);
 }
 
 template <typename T>
@@ -51,16 +65,26 @@ __global__ void gelu_rows(Input<T> in, T* out, std::int64_t rows, std::int64_t w
   });
 }
 
+template <typename T>
+struct GeluRow {
+  PackedEight<T> up, dy;
+};
+template <typename T>
+__device__ inline GeluRow<T> load_gelu(const Input<T>& in, const T* gradient, std::int64_t row,
+                                       std::int64_t column, std::int64_t width) {
+  return {load_up(in, row, column, width, 0),
+          load_packed(gradient + row * width + column, width - column, in.chunks)};
+}
+
 // The gradient of eight inputs, which it writes.
 template <typename T>
-__device__ inline Eight gelu_backward(const Input<T>& in, const T* gradient, T* up_gradient,
+__device__ inline Eight gelu_backward(const Input<T>& in, const GeluRow<T>& loaded, T* up_gradient,
                                       std::int64_t row, std::int64_t column, std::int64_t width) {
-  const std::int64_t at = row * width + column;
-  const Eight x = with_bias(in, row, column, width, 0);
-  Eight dx = load_eight(gradient + at, width - column, in.chunks);
+  const Eight x = with_bias(in, loaded.up, column, width, 0);
+  Eight dx = unpacked(loaded.dy);
 #pragma unroll
   for (int i = 0; i < kEight; ++i) dx.at[i] *= gelu_slope(x.at[i]);
-  store_eight(dx, up_gradient + at, width - column, in.chunks);
+  store_eight(dx, up_gradient + row * width + column, width - column, in.chunks);
   return dx;
 }
 
@@ -68,7 +92,7 @@ template <typename T>
 __global__ void gelu_rows_backward(Input<T> in, const T* gradient, T* up_gradient,
                                    std::int64_t rows, std::int64_t width) {
   for_rows(rows, width, [&](std::int64_t row, std::int64_t column) {
-    gelu_backward(in, gradient, up_gradient, row, column, width);
+    gelu_backward(in, load_gelu(in, gradient, row, column, width), up_gradient, row, column, width);
   });
 }
 
@@ -77,9 +101,12 @@ __global__ void gelu_rows_backward_sums(Input<T> in, const T* gradient, T* up_gr
                                         std::int64_t rows, std::int64_t width, float* of_slices) {
   const std::int64_t column = sum_column();
   Eight sum{};
-  for_sum_rows(column < width ? rows : 0, [&](std::int64_t row) {
-    add_to(sum, gelu_backward(in, gradient, up_gradient, row, column, width));
-  });
+  for_sum_rows(
+      column < width ? rows : 0,
+      [&](std::int64_t row) { return load_gelu(in, gradient, row, column, width); },
+      [&](std::int64_t row, const GeluRow<T>& loaded) {
+        add_to(sum, gelu_backward(in, loaded, up_gradient, row, column, width));
+      });
   write_sums(sum, of_slices, width, width);
 }
 
@@ -96,16 +123,28 @@ __global__ void swiglu_rows(Input<T> in, T* out, std::int64_t rows, std::int64_t
   });
 }
 
+template <typename T>
+struct SwigluRow {
+  PackedEight<T> gate, linear, dy;
+};
+template <typename T>
+__device__ inline SwigluRow<T> load_swiglu(const Input<T>& in, const T* gradient, std::int64_t row,
+                                           std::int64_t column, std::int64_t width) {
+  return {load_up(in, row, column, width, 0), load_up(in, row, column, width, 1),
+          load_packed(gradient + row * width + column, width - column, in.chunks)};
+}
+
 struct BothHalves {
   Eight gate, linear;
 };
 template <typename T>
-__device__ inline BothHalves swiglu_backward(const Input<T>& in, const T* gradient, T* up_gradient,
-                                             std::int64_t row, std::int64_t column,
+__device__ inline BothHalves swiglu_backward(const Input<T>& in, const SwigluRow<T>& loaded,
+                                             T* up_gradient, std::int64_t row, std::int64_t column,
                                              std::int64_t width) {
   const std::int64_t count = width - column;
-  BothHalves d{with_bias(in, row, column, width, 0), with_bias(in, row, column, width, 1)};
-  const Eight dy = load_eight(gradient + row * width + column, count, in.chunks);
+  BothHalves d{with_bias(in, loaded.gate, column, width, 0),
+               with_bias(in, loaded.linear, column, width, 1)};
+  const Eight dy = unpacked(loaded.dy);
 #pragma unroll
   for (int i = 0; i < kEight; ++i) {
     const float open = sigmoid(d.gate.at[i]);
@@ -123,7 +162,8 @@ template <typename T>
 __global__ void swiglu_rows_backward(Input<T> in, const T* gradient, T* up_gradient,
                                      std::int64_t rows, std::int64_t width) {
   for_rows(rows, width, [&](std::int64_t row, std::int64_t column) {
-    swiglu_backward(in, gradient, up_gradient, row, column, width);
+    swiglu_backward(in, load_swiglu(in, gradient, row, column, width), up_gradient, row, column,
+                    width);
   });
 }
 
@@ -132,11 +172,14 @@ __global__ void swiglu_rows_backward_sums(Input<T> in, const T* gradient, T* up_
                                           std::int64_t rows, std::int64_t width, float* of_slices) {
   const std::int64_t column = sum_column();
   BothHalves sum{};
-  for_sum_rows(column < width ? rows : 0, [&](std::int64_t row) {
-    const BothHalves d = swiglu_backward(in, gradient, up_gradient, row, column, width);
-    add_to(sum.gate, d.gate);
-    add_to(sum.linear, d.linear);
-  });
+  for_sum_rows(
+      column < width ? rows : 0,
+      [&](std::int64_t row) { return load_swiglu(in, gradient, row, column, width); },
+      [&](std::int64_t row, const SwigluRow<T>& loaded) {
+        const BothHalves d = swiglu_backward(in, loaded, up_gradient, row, column, width);
+        add_to(sum.gate, d.gate);
+        add_to(sum.linear, d.linear);
+      });
   write_sums(sum.gate, of_slices, 2 * width, width);
   write_sums(sum.linear, of_slices + width, 2 * width, width);
 }

@@ -23,9 +23,10 @@ __global__ void sum_rows(const T* data, float* of_slices, std::int64_t rows, std
                          bool chunks) {
   const std::int64_t column = sum_column(), left = columns - column;
   Eight sum{};
-  for_sum_rows(left > 0 ? rows : 0, [&](std::int64_t row) {
-    add_to(sum, load_eight(data + row * columns + column, left, chunks));
-  });
+  for_sum_rows(
+      left > 0 ? rows : 0,
+      [&](std::int64_t row) { return load_packed(data + row * columns + column, left, chunks); },
+      [&](std::int64_t, const PackedEight<T>& loaded) { add_to(sum, unpacked(loaded)); });
   write_sums(sum, of_slices, columns, columns);
 }
 

@@ -32,15 +32,21 @@ __device__ inline std::int64_t sum_column() {
   return static_cast<std::int64_t>(blockIdx.x) * kSumColumns + threadIdx.x % kWarp * kEight;
 }
 
-// Calls body(row) for the rows of this thread.
-template <typename Body>
-__device__ inline void for_sum_rows(std::int64_t rows, const Body& body) {
+// Calls use(row, load(row)) for the rows of this thread. Four rows are loaded before the first of
+// them is used: a compiler may not move loads before what `use` stores.
+template <typename Load, typename Use>
+__device__ inline void for_sum_rows(std::int64_t rows, const Load& load, const Use& use) {
+  constexpr int kAtOnce = 4;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.y) * kSumWarps;
-#pragma unroll 4
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.y) * kSumWarps + threadIdx.x / kWarp;
-       row < rows; row += step) {
-    body(row);
+  std::int64_t row = static_cast<std::int64_t>(blockIdx.y) * kSumWarps + threadIdx.x / kWarp;
+  for (; row + (kAtOnce - 1) * step < rows; row += kAtOnce * step) {
+    decltype(load(row)) loaded[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) loaded[i] = load(row + i * step);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) use(row + i * step, loaded[i]);
   }
+  for (; row < rows; row += step) use(row, load(row));
 }
 
 // Adds up what the block's warps have, and writes it to the block's slice. All threads come here.

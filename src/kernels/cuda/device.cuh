@@ -27,19 +27,25 @@ inline void request_shared(const char* name, const void* function, std::size_t b
         name);
 }
 
+// So many blocks give every multiprocessor one.
+inline unsigned multiprocessors(const char* name) {
+  int device = 0, count = 0;
+  check(cudaGetDevice(&device), name);
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), name);
+  return static_cast<unsigned>(count);
+}
+
 // Blocks of the kernel that the whole device runs at the same time: a wave of them.
 template <typename... Parameters>
 std::int64_t blocks_at_once(const char* name, void (*kernel)(Parameters...), unsigned threads,
                             std::size_t shared_bytes) {
   const auto* function = reinterpret_cast<const void*>(kernel);
   request_shared(name, function, shared_bytes);
-  int device = 0, multiprocessors = 0, each = 0;
-  check(cudaGetDevice(&device), name);
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), name);
+  int each = 0;
   check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, function, static_cast<int>(threads),
                                                       shared_bytes),
         name);
-  return static_cast<std::int64_t>(multiprocessors) * each;
+  return static_cast<std::int64_t>(multiprocessors(name)) * each;
 }
 
 // `name` is what an error says failed.
@@ -119,6 +125,13 @@ __device__ inline float power_of_two(float x) {
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
   return power;
+}
+
+// 1/x within a unit in the last place, 0 where it would be subnormal.
+__device__ inline float reciprocal(float x) {
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+  return inverse;
 }
 
 }  // namespace stepcast::cuda

@@ -332,8 +332,8 @@ __global__ void __launch_bounds__(kBackwardThreads) norm_rows_backward(Backward<
 }
 
 // How many blocks there are, and rows at once in each. Every block writes its sums, which are read
-// again; with so many rows to a block that is a 22nd part of what the rows move. Few rows get 32
-// blocks all the same.
+// again; with so many rows to a block that is a 22nd part of what the rows move. Few rows get a
+// block for each multiprocessor all the same: sums of so few stay in the second-level cache.
 struct BackwardGrid {
   unsigned blocks, teams;
   std::size_t shared_bytes;
@@ -348,7 +348,8 @@ BackwardGrid backward_grid(std::int64_t rows, std::int64_t width, std::int64_t r
   const std::int64_t most = kSharedSums<kOwn> ? kMostShared / of_team : kBackwardThreads;
   const std::int64_t teams =
       std::clamp<std::int64_t>(std::min<std::int64_t>(kBackwardThreads / team, most), 1, rows);
-  const std::int64_t least = std::min<std::int64_t>((rows + teams - 1) / teams, 32);
+  const std::int64_t least =
+      std::min<std::int64_t>((rows + teams - 1) / teams, multiprocessors("norm_backward"));
   const std::int64_t blocks = std::clamp<std::int64_t>(rows / rows_of_block, least, kColumnSlices);
   const std::int64_t in_shared = kSharedSums<kOwn> ? teams : teams - 1;
   return {static_cast<unsigned>(blocks), static_cast<unsigned>(teams),

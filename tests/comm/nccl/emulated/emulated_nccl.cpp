@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -92,6 +93,7 @@ struct Member {
   int rank = 0;
   bool aborted = false;
   bool splitting = false;
+  std::function<bool()> fill_in = {};  // a handle, once it says true
   ncclResult_t error = ncclSuccess;
   std::string why;
   std::int64_t collectives = 0, splits = 0;
@@ -445,8 +447,13 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* part
   Member& member = *comm->member;
   if (!member.ready()) return ncclInvalidUsage;
   const auto made = color < 0 ? nullptr : std::make_shared<Member>();
-  *part = made ? new_comm(made) : nullptr;
+  *part = nullptr;
   member.splitting = true;
+  // The handle comes one answer later than the end of the call.
+  member.fill_in = [=, answers = 0]() mutable {
+    if (++answers == 2 && made) *part = new_comm(made);
+    return answers == 2;
+  };
   const std::int64_t number = member.splits++;
   Split& split = member.world->splits[number];
   split.parts.push_back({color, key, member.rank, made});
@@ -468,10 +475,11 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   const std::lock_guard lock(everything);
-  const Member& member = *comm->member;
+  Member& member = *comm->member;
   *state = member.error != ncclSuccess ? member.error
            : member.ready()            ? ncclSuccess
                                        : ncclInProgress;
+  if (*state == ncclSuccess && member.fill_in && member.fill_in()) member.fill_in = nullptr;
   return ncclSuccess;
 }
 ncclResult_t ncclCommCount(ncclComm_t comm, int* count) {

@@ -56,6 +56,10 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, unsign
   emulated::spend_launch(static_cast<cudaStream_t>(stream));
 }
 
+// As few that a kernel's slices, whose number follows from it, stay a small part of its traffic. A
+// GPU has more, and a second-level cache that keeps the slices.
+inline unsigned multiprocessors(const char*) { return 32; }
+
 template <typename... Parameters>
 std::int64_t blocks_at_once(const char*, void (*)(Parameters...), unsigned, std::size_t) {
   return emulated::blocks_at_once();
@@ -101,6 +105,7 @@ std::uint32_t narrow_pair(float low, float high) {
 }
 
 inline float power_of_two(float x) { return std::exp2(x); }
+inline float reciprocal(float x) { return 1 / x; }
 
 }  // namespace stepcast::cuda
 
