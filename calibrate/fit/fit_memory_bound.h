@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fits the memory-bound form (docs/cost-models.md, "Memory-bound") to measured kernels: one
-// overhead, and for each kind and pass a time per byte. Kernels that compute more than they load (softmax,
-// GELU, cross entropy on a core) get a large factor: the form stays linear in the size.
+// overhead, and for each kind and pass a time per byte. Kernels that compute more than they load
+// (softmax, GELU, cross entropy on a core) get a large factor: the form stays linear in the size.
 #pragma once
 
 #include <vector>

@@ -56,8 +56,8 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, unsign
   emulated::spend_launch(static_cast<cudaStream_t>(stream));
 }
 
-// As few that a kernel's slices, whose number follows from it, stay a small part of its traffic. A
-// GPU has more, and a second-level cache that keeps the slices.
+// There are few, so that a kernel's slices, whose number follows from it, stay a small part of its
+// traffic. A GPU has more, and a second-level cache that keeps the slices.
 inline unsigned multiprocessors(const char*) { return 32; }
 
 template <typename... Parameters>
