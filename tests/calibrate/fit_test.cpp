@@ -18,6 +18,7 @@
 #include "core/each.h"
 #include "core/statistics.h"
 #include "core/statistics.h"
+#include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
 

@@ -18,9 +18,9 @@
 namespace stepcast {
 namespace {
 
-const std::string kRoot = STEPCAST_SOURCE_DIR;
+const std::string kSource = STEPCAST_SOURCE_DIR;
 
-std::string data(const std::string& name) { return kRoot + "/tests/data/imports/" + name; }
+std::string data(const std::string& name) { return kSource + "/tests/data/imports/" + name; }
 
 std::string text_of(const std::string& file) {
   std::ostringstream text;
@@ -30,7 +30,7 @@ std::string text_of(const std::string& file) {
 
 Cluster cluster(const std::string& name) {
   const auto document = JsonDocument::parse("\"" + name + "\"", "test");
-  Cluster out = read_cluster((*document)->root(), kRoot + "/topologies");
+  Cluster out = read_cluster((*document)->root(), kSource + "/topologies");
   EXPECT_TRUE((*document)->ok()) << to_string((*document)->errors());
   return out;
 }
@@ -38,7 +38,7 @@ Cluster cluster(const std::string& name) {
 // A node of eight MI300X: no such cluster ships, and its fabric does not matter here.
 ClusterSpec mi300x() {
   ClusterSpec out = cluster("dgx-h100").spec;
-  out.accelerator = *find_accelerator("mi300x-192g", kRoot + "/topologies");
+  out.accelerator = *find_accelerator("mi300x-192g", kSource + "/topologies");
   return out;
 }
 
@@ -50,7 +50,7 @@ Imported imported(const std::string& file, const ClusterSpec& spec) {
 
 Profile base(const Accelerator& device) {
   if (device.profile.empty()) return data_sheet_profile(device);
-  return *load_profile(device.profile, kRoot + "/calibrate/profiles");
+  return *load_profile(device.profile, kSource + "/calibrate/profiles");
 }
 
 // Writes the profile and reads it again, as predict does.
@@ -60,7 +60,7 @@ Profile profile_of(const Imported& measured, const ClusterSpec& spec) {
   const testing::TemporaryFolder folder;
   const std::string file = folder / "mine.json";
   std::ofstream(file) << profile_text(*made);
-  const auto read = load_profile(file, kRoot + "/calibrate/profiles");
+  const auto read = load_profile(file, kSource + "/calibrate/profiles");
   EXPECT_TRUE(read) << to_string(read.error());
   return *read;
 }
@@ -95,7 +95,7 @@ TEST(ImportNcclTests, APredictedAllReduceTakesTheTablesTime) {
   EXPECT_EQ(measured.collectives.front().launch, Launch::kOwn);
   EXPECT_EQ(measured.collectives.front().samples.size(), 2 * 31);  // out of place and in place
   const Profile profile = profile_of(measured, a3.spec);
-  const CollectiveCosts costs(a3, kRoot + "/calibrate/profiles", {}, profile.nccl);
+  const CollectiveCosts costs(a3, kSource + "/calibrate/profiles", {}, profile.nccl);
   // Means of both columns.
   const std::pair<ByteCount, double> rows[] = {{1 << 20, (203.2 + 207.2) / 2},
                                                {1 << 26, (1261.6 + 1270.2) / 2},
@@ -272,7 +272,7 @@ TEST(ImportTables, OtherPrecisionsAndCollectives) {
 
 TEST(ImportTables, TheProjectsOwnTablesAndErrorsWithTheirPaths) {
   const ClusterSpec spec = cluster("dgx-h100").spec;
-  const Imported own = imported(kRoot + "/calibrate/published/gemm_a100_pcie_simumax.json",
+  const Imported own = imported(kSource + "/calibrate/published/gemm_a100_pcie_simumax.json",
                                 cluster("a100-pcie-8").spec);
   EXPECT_EQ(own.gemms.size(), 183);
   Imported none;
@@ -457,7 +457,7 @@ TEST(Import, AFormThatMissesHalfOfTheRowsByMoreThanHalfIsAnError) {
 }
 
 TEST(Import, AFileOfNothingIsRefusedBesideAGoodOne) {
-  const std::string own = kRoot + "/calibrate/published/";
+  const std::string own = kSource + "/calibrate/published/";
   const auto read = import_files({data("kernels.json"), own + "gemm_b200_simumax.json"},
                                  cluster("a100-pcie-8").spec);
   ASSERT_FALSE(read);
