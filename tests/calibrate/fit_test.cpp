@@ -17,7 +17,6 @@
 #include "calibrate/profile_writer.h"
 #include "core/each.h"
 #include "core/statistics.h"
-#include "core/statistics.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
