@@ -118,13 +118,13 @@ def wider(programs, scenarios, options):
                20, 40, "communication.json")
     yield calibration("calibrate", programs, scenarios, options, options.budget, slice="wider",
                       needs_s=120, limit_s=520)
-    yield Step("power", "wider", ("python3", "-B", CAMPAIGN / "power.py", "-o", "power.json"),
-               60, 120, "power.json", goes_on=True)
     rest = {name: file for name, file in scenarios.items() if name not in FIRST}
     for name, scenario in rest.items():
         yield validation(name, programs, scenario, "wider")
     for name, scenario in rest.items():
         yield pytorch_steps(name, programs, scenario, "wider")
+    yield Step("power", "wider", ("python3", "-B", CAMPAIGN / "power.py", "-o", "power.json"),
+               60, 120, "power.json", goes_on=True)
 
 
 def sanitizers(programs):

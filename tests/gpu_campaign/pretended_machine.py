@@ -16,12 +16,13 @@ sys.path.insert(0, str(ROOT / "scripts/gpu-campaign"))
 
 import machine  # noqa: E402
 
-# Guesses that are rather too long: nobody has timed them.
+# These are rather too long. An H200 took 21 s for the tests, 124 for the calibration, 38 for the
+# power, 2 to 29 for a validation, and 57 for PyTorch's steps of one scenario.
 SECONDS = {"fits": 2, "doctor": 10, "tests": 180, "communication": 30, "memcheck": 120,
-           "racecheck": 120, "calibrate-first": 190, "calibrate": 420, "validate": 65,
-           "pytorch": 150, "pytorch-steps": 230}
-
-
+           "racecheck": 120, "calibrate-first": 190, "calibrate": 420, "power": 70,
+           "validate": 65, "pytorch": 150, "pytorch-steps": 230}
+# It runs kernels for real seconds, whatever the clock here says; tests of its own try it.
+UNDER_A_REAL_CLOCK = ("power",)
 CRASH_S = 8  # until a program crashes
 KILL_S = 45  # until it takes the machine with it
 
@@ -90,7 +91,7 @@ class PretendedMachine(machine.Machine):
             log.write_text("CUDA error: an illegal memory access was encountered\n")
             return -6
         self.ran.append((step, needed))
-        if self.programs_run:
+        if self.programs_run and step not in UNDER_A_REAL_CLOCK:
             return super().run(command, folder, log, limit_s, tick_s, on_tick)
         (folder / result_of(command)).write_text(json.dumps({"made": "up"}))
         return 0
