@@ -18,87 +18,97 @@
 
 namespace stepcast {
 
+// Parts of a run. They are no members of it: a class that is not complete yet cannot be asked
+// whether its members can be made, and optionals ask.
+namespace gpu_run {
+
+// The time of a launch, on the host.
+struct Host {
+  double launch_s = 0;
+  double graph_launch_s = 0;           // of a kernel inside a graph
+  std::optional<double> collective_s;  // none: as long as a kernel's launch
+
+  static auto fields() {
+    return std::tuple{json_field("launch_s", &Host::launch_s).within(0, 1),
+                      json_field("graph_launch_s", &Host::graph_launch_s).within(0, 1),
+                      json_field("collective_s", &Host::collective_s).within(0, 1)};
+  }
+};
+
+// A kernel that ran for seconds without rest.
+struct Sustained {
+  double factor = 1;  // its time over that of a sample
+  std::string operation;
+  GpuCondition condition;
+
+  static auto fields() {
+    return std::tuple{json_field("factor", &Sustained::factor).within(1, 100),
+                      json_field("operation", &Sustained::operation).required(),
+                      json_field("condition", &Sustained::condition)};
+  }
+};
+// The longest needed kernel of each curve, under the curve's name.
+struct SustainedKernels {
+  std::optional<Sustained> gemm, attention, memory_bound;
+
+  // The curve is one that a GPU's kernels go into (gpu_curve_of()).
+  std::optional<Sustained>& of(Curve curve) {
+    return curve == Curve::kGemm ? gemm : curve == Curve::kAttention ? attention : memory_bound;
+  }
+
+  static auto fields() {
+    using F = SustainedKernels;
+    return std::tuple{json_field("gemm", &F::gemm), json_field("attention", &F::attention),
+                      json_field("memory_bound", &F::memory_bound)};
+  }
+};
+
+// A large product beside a transfer: how many times longer each takes than alone.
+struct Beside {
+  double product_slowdown = 1, slowdown = 1;
+  std::optional<double> bytes_per_s = {};              // of a copy alone
+  std::optional<std::int64_t> ranks = {}, bytes = {};  // of a collective
+
+  static auto fields() {
+    using F = Beside;
+    return std::tuple{json_field("product_slowdown", &F::product_slowdown).within(1, 1e3),
+                      json_field("slowdown", &F::slowdown).within(1, 1e3),
+                      json_field("bytes_per_s", &F::bytes_per_s).within(0, 1e15),
+                      json_field("ranks", &F::ranks).within(2, ObjectReader::kMaxCount),
+                      json_field("bytes", &F::bytes).within(1, ObjectReader::kMaxCount)};
+  }
+};
+struct Copies {
+  std::optional<Beside> to_device, to_host, on_device;
+
+  static auto fields() {
+    using F = Copies;
+    return std::tuple{json_field("copy_to_device", &F::to_device),
+                      json_field("copy_to_host", &F::to_host),
+                      json_field("copy_on_device", &F::on_device)};
+  }
+};
+struct Transfers {
+  std::optional<Beside> all_reduce;  // none: of one GPU
+  Copies copies;
+
+  static auto fields() {
+    return std::tuple{json_field("all_reduce", &Transfers::all_reduce),
+                      json_field(nullptr, &Transfers::copies)};
+  }
+};
+
+}  // namespace gpu_run
+
 struct GpuRun {
-  // The time of a launch, on the host.
-  struct Host {
-    double launch_s = 0;
-    double graph_launch_s = 0;           // of a kernel inside a graph
-    std::optional<double> collective_s;  // none: as long as a kernel's launch
-
-    static auto fields() {
-      return std::tuple{json_field("launch_s", &Host::launch_s).within(0, 1),
-                        json_field("graph_launch_s", &Host::graph_launch_s).within(0, 1),
-                        json_field("collective_s", &Host::collective_s).within(0, 1)};
-    }
-  };
-
-  // A kernel that ran for seconds without rest.
-  struct Sustained {
-    double factor = 1;  // its time over that of a sample
-    std::string operation;
-    GpuCondition condition;
-
-    static auto fields() {
-      return std::tuple{json_field("factor", &Sustained::factor).within(1, 100),
-                        json_field("operation", &Sustained::operation).required(),
-                        json_field("condition", &Sustained::condition)};
-    }
-  };
-  // The longest needed kernel of each curve, under the curve's name.
-  struct SustainedKernels {
-    std::optional<Sustained> gemm, attention, memory_bound;
-
-    // The curve is one that a GPU's kernels go into (gpu_curve_of()).
-    std::optional<Sustained>& of(Curve curve) {
-      return curve == Curve::kGemm ? gemm : curve == Curve::kAttention ? attention : memory_bound;
-    }
-
-    static auto fields() {
-      using F = SustainedKernels;
-      return std::tuple{json_field("gemm", &F::gemm), json_field("attention", &F::attention),
-                        json_field("memory_bound", &F::memory_bound)};
-    }
-  };
-
-  // A large product beside a transfer: how many times longer each takes than alone.
-  struct Beside {
-    double product_slowdown = 1, slowdown = 1;
-    std::optional<double> bytes_per_s = {};              // of a copy alone
-    std::optional<std::int64_t> ranks = {}, bytes = {};  // of a collective
-
-    static auto fields() {
-      using F = Beside;
-      return std::tuple{json_field("product_slowdown", &F::product_slowdown).within(1, 1e3),
-                        json_field("slowdown", &F::slowdown).within(1, 1e3),
-                        json_field("bytes_per_s", &F::bytes_per_s).within(0, 1e15),
-                        json_field("ranks", &F::ranks).within(2, ObjectReader::kMaxCount),
-                        json_field("bytes", &F::bytes).within(1, ObjectReader::kMaxCount)};
-    }
-  };
-  struct Copies {
-    std::optional<Beside> to_device, to_host, on_device;
-
-    static auto fields() {
-      using F = Copies;
-      return std::tuple{json_field("copy_to_device", &F::to_device),
-                        json_field("copy_to_host", &F::to_host),
-                        json_field("copy_on_device", &F::on_device)};
-    }
-  };
-  struct Transfers {
-    std::optional<Beside> all_reduce;  // none: of one GPU
-    Copies copies;
-
-    static auto fields() {
-      return std::tuple{json_field("all_reduce", &Transfers::all_reduce),
-                        json_field(nullptr, &Transfers::copies)};
-    }
-  };
+  using Sustained = gpu_run::Sustained;
+  using Beside = gpu_run::Beside;
+  using Copies = gpu_run::Copies;
 
   std::string device;  // in the driver's words
-  Host host;
-  SustainedKernels sustained;
-  Transfers beside;
+  gpu_run::Host host;
+  gpu_run::SustainedKernels sustained;
+  gpu_run::Transfers beside;
   Json machine = Json::object();  // facts for people
 
   void check(const JsonValue& value) const;
