@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "report/breakdown.h"
 #include "report/diagnosis_report.h"
@@ -23,7 +24,13 @@ std::string ratio_text(double measured, double forecast) {
   return forecast > 0 ? fmt::format("{:.2f}", measured / forecast) : "";
 }
 
-std::string megabytes_text(double bytes) { return fmt::format("{} MB", number_text(bytes / 1e6)); }
+std::string bytes_text(double bytes) {
+  using Unit = std::pair<double, const char*>;
+  for (const auto& [size, name] : {Unit{1e9, "GB"}, Unit{1e6, "MB"}, Unit{1e3, "kB"}}) {
+    if (bytes >= size) return fmt::format("{} {}", number_text(bytes / size), name);
+  }
+  return fmt::format("{:.0f} B", bytes);
+}
 
 TextTable compared_parts(const Diagnosis& diagnosis) {
   TextTable table({{"where", Align::kLeft}, {"forecast"}, {"measured"}, {"gap"}, {"of the step"}});
@@ -69,14 +76,16 @@ TextTable compared_messages(const Diagnosis& diagnosis) {
                    {"measured"},
                    {"late calls"},
                    {"waits for ranks"}});
+  // What is slower than this is some bytes, whose time is no matter of bandwidth.
+  constexpr double kLeast = 1e6;
   const auto rate = [](double value) {
-    return value > 0 ? rate_text(BytesPerSecond(value)) : std::string("-");
+    return value >= kLeast ? rate_text(BytesPerSecond(value)) : std::string("-");
   };
   for (const ComparedMessages& one : diagnosis.messages) {
     table.add_row(
         {one.words, one.ranks > 0 ? fmt::format("{}", one.ranks) : "",
          fmt::format("{}", one.forecast.calls), fmt::format("{}", one.measured.calls),
-         megabytes_text(one.forecast.bytes), megabytes_text(one.measured.bytes),
+         bytes_text(one.forecast.bytes), bytes_text(one.measured.bytes),
          rate(one.bandwidth(one.forecast)), rate(one.bandwidth(one.measured, one.waited_s)),
          signed_time_text(one.forecast.exposed_s), signed_time_text(one.measured.exposed_s),
          fmt::format("{}", one.measured.late_calls), signed_time_text(one.waited_s)});
