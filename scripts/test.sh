@@ -7,9 +7,10 @@
 #                                 sanitizers, every unit test but the long searches
 #   scripts/test.sh python        the Python module, its types, its notebooks and its wheel
 #
-# The continuous integration runs all. Each installs the packages that are missing, and ends with
-# the files that took longest to compile and the tests that took longest to run. A test that was
-# skipped fails the run unless tests/may_be_skipped.txt says why.
+# The continuous integration runs the first two, and the workflow of a release the third. Each
+# installs the packages that are missing, and ends with the files that took longest to compile and
+# the tests that took longest to run. A test that was skipped fails the run unless
+# tests/may_be_skipped.txt says why.
 set -euo pipefail
 
 # The comment at the head of this file.
