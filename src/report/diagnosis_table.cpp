@@ -76,7 +76,7 @@ TextTable compared_messages(const Diagnosis& diagnosis) {
                    {"measured"},
                    {"late calls"},
                    {"waits for ranks"}});
-  // What is slower than this is some bytes, whose time is no matter of bandwidth.
+  // Messages of some bytes are slower than this, and their time is no matter of bandwidth.
   constexpr double kLeast = 1e6;
   const auto rate = [](double value) {
     return value >= kLeast ? rate_text(BytesPerSecond(value)) : std::string("-");
