@@ -21,6 +21,7 @@ import time
 
 import attention_backends
 from growing_result import GpuBroken, GrowingResult
+from pytorch import noise
 
 REST_S = 0.3
 BURST_S = 8e-3
@@ -92,10 +93,6 @@ class Runner:
         power = (self.nvml.energy_j() - joules) / (time.monotonic() - begin)
         return {"burst_s": burst_s, "call_s": statistics.mean(times), "power_w": power,
                 "sm_clock_mhz": statistics.mean(clocks)}
-
-
-def noise(torch, *shape, dtype=None):
-    return torch.randn(*shape, device="cuda", dtype=dtype or torch.bfloat16)
 
 
 def product(torch, m, n, k):

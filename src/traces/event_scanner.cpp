@@ -85,6 +85,17 @@ bool EventScanner::take_start(char c) {
                  "a trace of PyTorch's profiler, as export_chrome_trace writes it"});
 }
 
+// Goes on inside a text. True: the character is one of it as it stands, and no escape nor its end.
+inline bool EventScanner::follow_text(char c) {
+  if (is_escaped_) {
+    is_escaped_ = false;
+    return false;
+  }
+  is_escaped_ = c == '\\';
+  in_text_ = c != '"';
+  return in_text_ && !is_escaped_;
+}
+
 // Copies what is no event, and looks for the list of events.
 bool EventScanner::take_head(char c) {
   if (head_.size() >= static_cast<std::size_t>(kMostFileBytes)) {
@@ -93,15 +104,7 @@ bool EventScanner::take_head(char c) {
   }
   head_ += c;
   if (in_text_) {
-    if (is_escaped_) {
-      is_escaped_ = false;
-    } else if (c == '\\') {
-      is_escaped_ = true;
-    } else if (c == '"') {
-      in_text_ = false;
-    } else if (depth_ == 1) {
-      word_ += c;
-    }
+    if (follow_text(c) && depth_ == 1) word_ += c;
     return true;
   }
   switch (c) {
@@ -165,13 +168,7 @@ std::size_t EventScanner::take_event(std::string_view piece, std::size_t begin) 
   for (; i < piece.size() && depth_ > 0; ++i) {
     const char c = piece[i];
     if (in_text_) {
-      if (is_escaped_) {
-        is_escaped_ = false;
-      } else if (c == '\\') {
-        is_escaped_ = true;
-      } else if (c == '"') {
-        in_text_ = false;
-      }
+      follow_text(c);
     } else if (c == '"') {
       in_text_ = true;
     } else if (c == '{' || c == '[') {

@@ -37,6 +37,7 @@ class EventScanner {
 
   bool refuse(Error error);
   bool take_start(char c);
+  bool follow_text(char c);
   bool take_head(char c);
   bool take_between(char c);
   std::size_t take_event(std::string_view piece, std::size_t begin);
