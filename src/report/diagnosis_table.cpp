@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <utility>
-
 #include "report/breakdown.h"
+#include "report/diagnosis_numbers.h"
 #include "report/diagnosis_report.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
@@ -15,21 +12,8 @@ namespace {
 
 constexpr std::size_t kKernels = 15;
 
-std::string signed_time_text(double seconds) {
-  if (std::abs(seconds) < 1e-9) return time_text(Seconds(0));  // less than a trace resolves
-  return seconds < 0 ? "-" + time_text(Seconds(-seconds)) : time_text(Seconds(seconds));
-}
-
 std::string ratio_text(double measured, double forecast) {
   return forecast > 0 ? fmt::format("{:.2f}", measured / forecast) : "";
-}
-
-std::string bytes_text(double bytes) {
-  using Unit = std::pair<double, const char*>;
-  for (const auto& [size, name] : {Unit{1e9, "GB"}, Unit{1e6, "MB"}, Unit{1e3, "kB"}}) {
-    if (bytes >= size) return fmt::format("{} {}", number_text(bytes / size), name);
-  }
-  return fmt::format("{:.0f} B", bytes);
 }
 
 TextTable compared_parts(const Diagnosis& diagnosis) {
@@ -76,19 +60,15 @@ TextTable compared_messages(const Diagnosis& diagnosis) {
                    {"measured"},
                    {"late calls"},
                    {"waits for ranks"}});
-  // Messages of some bytes are slower than this, and their time is no matter of bandwidth.
-  constexpr double kLeast = 1e6;
-  const auto rate = [](double value) {
-    return value >= kLeast ? rate_text(BytesPerSecond(value)) : std::string("-");
-  };
   for (const ComparedMessages& one : diagnosis.messages) {
-    table.add_row(
-        {one.words, one.ranks > 0 ? fmt::format("{}", one.ranks) : "",
-         fmt::format("{}", one.forecast.calls), fmt::format("{}", one.measured.calls),
-         bytes_text(one.forecast.bytes), bytes_text(one.measured.bytes),
-         rate(one.bandwidth(one.forecast)), rate(one.bandwidth(one.measured, one.waited_s)),
-         signed_time_text(one.forecast.exposed_s), signed_time_text(one.measured.exposed_s),
-         fmt::format("{}", one.measured.late_calls), signed_time_text(one.waited_s)});
+    table.add_row({one.words, one.ranks > 0 ? fmt::format("{}", one.ranks) : "",
+                   fmt::format("{}", one.forecast.calls), fmt::format("{}", one.measured.calls),
+                   message_bytes_text(one.forecast.bytes), message_bytes_text(one.measured.bytes),
+                   message_rate_text(one.bandwidth(one.forecast)),
+                   message_rate_text(one.bandwidth(one.measured, one.waited_s)),
+                   signed_time_text(one.forecast.exposed_s),
+                   signed_time_text(one.measured.exposed_s),
+                   fmt::format("{}", one.measured.late_calls), signed_time_text(one.waited_s)});
   }
   return table;
 }

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "diagnose/step_windows.h"
 #include "report/breakdown.h"
+#include "report/diagnosis_numbers.h"
 #include "report/diagnosis_report.h"
 #include "report/html/bar_line.h"
 #include "report/html/data_table.h"
@@ -19,10 +19,7 @@ namespace {
 
 using namespace html;
 
-DataCell signed_time_cell(double seconds) {
-  if (std::abs(seconds) < 1e-9) seconds = 0;  // less than a trace resolves
-  return {(seconds < 0 ? "-" : "") + time_text(Seconds(std::abs(seconds))), seconds};
-}
+DataCell signed_time_cell(double seconds) { return {signed_time_text(seconds), seconds}; }
 
 Section gap_section(const Diagnosis& diagnosis) {
   DataTable table("gaps", "Gaps of more than 1 % of the step",
@@ -95,10 +92,8 @@ Section compared_message_section(const Diagnosis& diagnosis) {
                    {"late calls", true},
                    {"waits for ranks", true}});
   for (const ComparedMessages& one : diagnosis.messages) {
-    const auto rate = [](double value) {
-      return DataCell(value > 0 ? rate_text(BytesPerSecond(value)) : std::string("-"), value);
-    };
-    const auto bytes = [](double value) { return DataCell(number_text(value), value); };
+    const auto rate = [](double value) { return DataCell(message_rate_text(value), value); };
+    const auto bytes = [](double value) { return DataCell(message_bytes_text(value), value); };
     const auto count = [](std::int64_t calls) {
       return DataCell(fmt::format("{}", calls), static_cast<double>(calls));
     };
