@@ -112,6 +112,10 @@ std::optional<std::string> JsonKeys::choice(const char* key,
   return std::nullopt;
 }
 
+void JsonKeys::set_count(const char* path, const char* key) {
+  if (const auto count = integer(key, 1)) imported_->set_integer(path, *count, path_of(key));
+}
+
 JsonKeys JsonKeys::section(const char* key) {
   const SortedJson* found = value(key);
   if (found && !found->is_object()) wrong(key, *found, "an object");

@@ -30,6 +30,8 @@ class JsonKeys {
   std::optional<bool> boolean(const char* key);
   std::optional<std::string> text(const char* key);
   std::optional<std::string> choice(const char* key, const std::vector<std::string>& names);
+  // Sets the scenario's `path` to the count under `key`, from 1, where there is one.
+  void set_count(const char* path, const char* key);
   JsonKeys section(const char* key);
   const SortedJson* raw(const char* key);  // nullptr when absent
 

@@ -37,14 +37,11 @@ constexpr std::array kAutomodelSchedules{AutomodelSchedule{"1f1b", "1f1b", false
                                          AutomodelSchedule{"dualpipev", "dualpipev", true}};
 
 void read_automodel_degrees(JsonKeys& keys, ImportedScenario& out) {
-  const auto degree = [&](const char* key, const char* path) {
-    if (const auto value = keys.integer(key, 1)) out.set_integer(path, *value, keys.path_of(key));
-  };
-  degree("tp_size", "layout.tp");
-  degree("cp_size", "layout.cp");
-  degree("pp_size", "layout.pp");
-  degree("ep_size", "layout.ep");
-  degree("dp_size", "layout.dp");
+  keys.set_count("layout.tp", "tp_size");
+  keys.set_count("layout.cp", "cp_size");
+  keys.set_count("layout.pp", "pp_size");
+  keys.set_count("layout.ep", "ep_size");
+  keys.set_count("layout.dp", "dp_size");
   if (const auto copies = keys.integer("dp_replicate_size", 1); copies.value_or(1) > 1) {
     const std::int64_t shared = out.degree("layout.tp") * out.degree("layout.pp") * *copies;
     if (out.gpus && *out.gpus % shared == 0) {
@@ -196,12 +193,8 @@ void read_automodel(const SortedJson& root_json, const ImportInput& input, Impor
   read_automodel_strategy(distributed, out);
   read_automodel_degrees(distributed, out);
   JsonKeys steps = root.section("step_scheduler");
-  if (const auto batch = steps.integer("global_batch_size", 1)) {
-    out.set_integer("training.global_batch", *batch, "step_scheduler.global_batch_size");
-  }
-  if (const auto batch = steps.integer("local_batch_size", 1)) {
-    out.set_integer("layout.micro_batch", *batch, "step_scheduler.local_batch_size");
-  }
+  steps.set_count("training.global_batch", "global_batch_size");
+  steps.set_count("layout.micro_batch", "local_batch_size");
   steps.without_effect({"ckpt_every_steps", "val_every_steps", "num_epochs", "max_steps",
                         "gc_every_steps", "log_remote_every_steps"});
   steps.may_change_cost();

@@ -25,13 +25,10 @@ void read_deepspeed_file(const std::string& file, ImportedScenario& out) {
 }
 
 void read_axolotl_layout(JsonKeys& root, ImportedScenario& out) {
-  const auto degree = [&](const char* key, const char* path) {
-    if (const auto value = root.integer(key, 1)) out.set_integer(path, *value, key);
-  };
-  degree("tensor_parallel_size", "layout.tp");
-  degree("context_parallel_size", "layout.cp");
-  degree("sequence_parallel_degree", "layout.cp");
-  degree("expert_parallel_size", "layout.ep");
+  root.set_count("layout.tp", "tensor_parallel_size");
+  root.set_count("layout.cp", "context_parallel_size");
+  root.set_count("layout.cp", "sequence_parallel_degree");
+  root.set_count("layout.ep", "expert_parallel_size");
   if (const auto shard = root.integer("dp_shard_size", 1)) {
     const std::int64_t copies = root.integer("dp_replicate_size", 1).value_or(1);
     if (copies > 1) out.set_integer("layout.shard_group", *shard, "dp_shard_size");
@@ -188,9 +185,7 @@ void read_axolotl(const SortedJson& root_json, const ImportInput&, ImportedScena
   read_axolotl_layout(root, out);
   read_axolotl_adapter(root, out);
   read_axolotl_precision(root, out);
-  if (const auto length = root.integer("sequence_len", 1)) {
-    out.set_integer("training.sequence_length", *length, "sequence_len");
-  }
+  root.set_count("training.sequence_length", "sequence_len");
   set_device_batch(root.integer("micro_batch_size", 1),
                    root.integer("gradient_accumulation_steps", 1), "micro_batch_size", out);
   const bool pads = root.boolean("pad_to_sequence_len").value_or(false);

@@ -65,9 +65,7 @@ void read_foundry_model(JsonKeys& root, ImportedScenario& out) {
   if (model.raw("peft_config") != nullptr) {
     JsonKeys peft = model.section("peft_config");
     out.set_word("training.mode", "lora", "model.peft_config");
-    if (const auto rank = peft.integer("r", 1)) {
-      out.set_integer("training.lora_rank", *rank, "model.peft_config.r");
-    }
+    peft.set_count("training.lora_rank", "r");
   }
   model.without_effect({"init_device", "pretrained", "config_overrides", "use_auth_token",
                         "use_flash_attention_2", "trust_remote_code", "init_config", "fc_type",
@@ -112,9 +110,7 @@ void read_foundry_sharding(JsonKeys& root, ImportedScenario& out) {
                        "activation_checkpointing_target", "data_parallel_shard_degree"});
   fsdp.may_change_cost();
   JsonKeys tensor = root.section("tp_config");
-  if (const auto degree = tensor.integer("tensor_parallel_degree", 1)) {
-    out.set_integer("layout.tp", *degree, "tp_config.tensor_parallel_degree");
-  }
+  tensor.set_count("layout.tp", "tensor_parallel_degree");
 }
 
 // Keys of data, logs, checkpoints and learning rates.
@@ -158,12 +154,8 @@ void read_llm_foundry(const SortedJson& root_json, const ImportInput&, ImportedS
   JsonKeys root(root_json, "", out);
   read_foundry_model(root, out);
   read_foundry_sharding(root, out);
-  if (const auto length = root.integer("max_seq_len", 1)) {
-    out.set_integer("training.sequence_length", *length, "max_seq_len");
-  }
-  if (const auto batch = root.integer("global_train_batch_size", 1)) {
-    out.set_integer("training.global_batch", *batch, "global_train_batch_size");
-  }
+  root.set_count("training.sequence_length", "max_seq_len");
+  root.set_count("training.global_batch", "global_train_batch_size");
   if (const auto batch = root.integer("device_train_microbatch_size", 1)) {
     out.set_integer("layout.micro_batch", *batch, "device_train_microbatch_size");
   } else if (root.said_auto()) {

@@ -126,9 +126,7 @@ void read_trl(const SortedJson& root_json, const ImportInput&, ImportedScenario&
   const bool is_newer = root.has("max_length");
   const char* length_key = is_newer ? "max_length" : "max_seq_length";
   root.integer("max_seq_length");
-  if (const auto length = root.integer(length_key, 1)) {
-    out.set_integer("training.sequence_length", *length, length_key);
-  }
+  root.set_count("training.sequence_length", length_key);
   if (const auto on = root.boolean("gradient_checkpointing")) {
     out.set_word("layout.recompute", *on ? "full" : "none", "gradient_checkpointing");
   }
