@@ -18,10 +18,10 @@ namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
 // A folder with an mpirun that is never run.
-class MpiCommand : public testing::Test {
+class MpiCommand : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto made = ScratchFolder::create(testing::TempDir(), "command");
+    auto made = ScratchFolder::create(::testing::TempDir(), "command");
     ASSERT_TRUE(made);
     folder_ = std::make_unique<ScratchFolder>(std::move(*made));
     std::ofstream(folder_->file("mpirun")) << "#!/bin/sh\n";

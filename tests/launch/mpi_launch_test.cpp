@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "core/temporary_folder.h"
 #include "launch/default_signals.h"
 #include "launch/marked_processes.h"
 #include "launch/scratch_folder.h"
@@ -54,7 +56,7 @@ int processes_with(const std::string& entry) {
   return count;
 }
 
-class MpiLaunch : public testing::Test {
+class MpiLaunch : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!mpirun_is_here()) GTEST_SKIP() << "mpirun is not on PATH";
@@ -72,8 +74,15 @@ class MpiLaunch : public testing::Test {
     return out;
   }
 
-  static LaunchOutcome outcome_of(const RankLaunch& launch, const LaunchProgress& progress = {}) {
-    const auto outcome = launch_ranks(launch, progress);
+  // Launches that share a folder of Open MPI can meet in it: one removes it when its last rank has
+  // ended, while another wants to make a folder there. So each has its own, as the commands do.
+  Result<LaunchOutcome> run(RankLaunch launch, const LaunchProgress& progress = {}) const {
+    launch.program.session_folder = sessions_ / std::to_string(launches_++);
+    fs::create_directory(launch.program.session_folder);
+    return launch_ranks(launch, progress);
+  }
+  LaunchOutcome outcome_of(const RankLaunch& launch, const LaunchProgress& progress = {}) const {
+    const auto outcome = run(launch, progress);
     EXPECT_TRUE(outcome) << to_string(outcome ? Errors{} : outcome.error());
     return outcome ? *outcome : LaunchOutcome{};
   }
@@ -87,7 +96,7 @@ class MpiLaunch : public testing::Test {
     if (id == 0) {
       const DefaultSignals signals;
       int started = 0;
-      const auto outcome = launch_ranks(launch("hang-all"), [&](const RankReport& report) {
+      const auto outcome = run(launch("hang-all"), [&](const RankReport& report) {
         if (report.event != RankEvent::kStarted || ++started < 2) return;
         [[maybe_unused]] const auto written = ::write(pipe[1], "", 1);
       });
@@ -101,6 +110,10 @@ class MpiLaunch : public testing::Test {
 
   // It stands in the environment of mpirun and of every rank of this test.
   const std::string mark_ = "STEPCAST_OF_ONE_TEST=" + new_launch_mark();
+
+ private:
+  const testing::TemporaryFolder sessions_;
+  mutable std::atomic<int> launches_{0};
 };
 
 TEST_F(MpiLaunch, FinishesWhenAllRanksDoAndTellsTheirProgress) {
@@ -305,8 +318,7 @@ TEST_F(MpiLaunch, AKilledMpirunLeavesNoRank) {
 
 TEST_F(MpiLaunch, ProgressThatThrowsEndsTheRanks) {
   const auto launched = [&] {
-    return launch_ranks(launch("hang-all"),
-                        [](const RankReport&) { throw std::runtime_error(""); });
+    return run(launch("hang-all"), [](const RankReport&) { throw std::runtime_error(""); });
   };
   EXPECT_THROW(launched(), std::runtime_error);
 }
@@ -342,7 +354,7 @@ TEST_F(MpiLaunch, RanksEndWhenTheLaunchingProcessIsKilled) {
 
 TEST_F(MpiLaunch, AnInterruptBeforeTheLaunchEndsItAtOnce) {
   const DefaultSignals signals;
-  const auto folder = ScratchFolder::create(testing::TempDir(), "launch");
+  const auto folder = ScratchFolder::create(::testing::TempDir(), "launch");
   ASSERT_TRUE(folder);
   ::raise(SIGINT);
   EXPECT_EQ(folder->interrupted(), SIGINT);
