@@ -21,10 +21,14 @@ class HostScratch final : public ScratchMemory {
   Array integers(const std::vector<std::int64_t>& values) override {
     return {integers_.emplace_back(values).data(), DataType::kInt64};
   }
+  Array bytes(const std::vector<std::int8_t>& values) override {
+    return {bytes_.emplace_back(values).data(), DataType::kInt8};
+  }
 
  private:
   std::vector<std::vector<double>> memory_;
   std::vector<std::vector<std::int64_t>> integers_;
+  std::vector<std::vector<std::int8_t>> bytes_;
 };
 
 }  // namespace

@@ -2,7 +2,9 @@
 #include "calibrate/measure/scratch_arrays.h"
 
 #include <algorithm>
+#include <type_traits>
 
+#include "calibrate/measure/scratch_experts.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 #include "execute/call_kernel.h"
@@ -17,30 +19,24 @@ constexpr std::int64_t kAlignment = 256;  // every copy begins where an allocati
 double bytes_of(const Operation::Work& work) {
   if (const auto gemm = product_of(work)) return traffic_of(*gemm).value();
   if (const auto* attention = std::get_if<Attention>(&work)) return traffic_of(*attention).value();
+  if (const auto* grouped = std::get_if<GroupedGemm>(&work)) {
+    return traffic_of(mean_gemm_of(*grouped)).value();
+  }
   const auto kernel = memory_bound(work);
   return kernel ? kernel->bytes : 0;
 }
 
 bool is_callable(const Gemm& gemm) { return gemm.batch == 1 && size_of(gemm.input) > 1; }
+bool is_callable(const GroupedGemm& grouped) { return size_of(grouped.input) > 1 && !grouped.bias; }
 bool is_callable(const Attention& attention) {
   return attention.query_length == attention.key_length;
 }
 bool is_callable(const Rotary& rotary) { return rotary.head_dim > 0 && rotary.head_dim % 2 == 0; }
-bool is_callable(const ResidualAdd& sum) { return !sum.dropout; }
 bool is_callable(const Cast& cast) { return cast.subject < CastSubject::kFourBitWeight; }
 bool is_callable(const LatentRotary& rotary) { return rotary.rotary % 2 == 0; }
 template <class Work>
 bool is_callable(const Work&) {
   return true;
-}
-
-// Devices without VariantKernels have none for these.
-bool is_variant(const Attention& attention) { return !attention.is_plain(); }
-bool is_variant(const LatentRotary&) { return true; }
-bool is_variant(const JoinRows&) { return true; }
-template <class Work>
-bool is_variant(const Work&) {
-  return false;
 }
 
 // The states of a rank are one piece here.
@@ -82,9 +78,44 @@ void call_on_piece(const OptimizerUpdate& work, ScratchArrays& arrays, Kernels& 
                  .count = count});
 }
 
+// The executor drops nothing; frameworks do. No kernel's time depends on the rate.
+DropoutShape dropped(const KernelSize& size) {
+  constexpr double kRate = 0.1;
+  const std::int64_t width = std::max<std::int64_t>(size.width, 1);
+  return {size.elements / width, width, kRate, 1};
+}
+void drop(const Dropout& work, ScratchArrays& arrays, Kernels& kernels) {
+  const ArraySpec whole{work.size.elements, work.type}, mask{work.size.elements, DataType::kInt8};
+  if (work.backward) {
+    kernels.variants().dropout_backward({.shape = dropped(work.size),
+                                         .gradient = arrays.read(0, whole),
+                                         .mask = arrays.read(1, mask),
+                                         .out = arrays.write(0, whole)});
+    return;
+  }
+  kernels.variants().dropout({.shape = dropped(work.size),
+                              .x = arrays.read(0, whole),
+                              .out = arrays.write(0, whole),
+                              .mask = arrays.write(1, mask)});
+}
+void drop(const ResidualAdd& work, ScratchArrays& arrays, Kernels& kernels) {
+  const ArraySpec whole{work.size.elements, work.type}, mask{work.size.elements, DataType::kInt8};
+  const Array bias = work.bias ? arrays.weight(0, {work.size.width, work.type}) : Array{};
+  kernels.variants().dropout({.shape = dropped(work.size),
+                              .x = arrays.read(0, whole),
+                              .bias = bias,
+                              .residual = arrays.read(1, whole),
+                              .out = arrays.write(0, whole),
+                              .mask = arrays.write(1, mask)});
+}
+
 template <class Work>
 concept HasPieces = requires(const Work& work, ScratchArrays& arrays, Kernels& kernels) {
   call_on_piece(work, arrays, kernels);
+};
+template <class Work>
+concept OfExperts = requires(const Work& work, ScratchArrays& arrays, Kernels& kernels) {
+  call_of_experts(work, arrays, kernels);
 };
 
 }  // namespace
@@ -113,9 +144,10 @@ ScratchArrays::Rotation ScratchArrays::make(const ArraySpec& spec) {
   out.copies = spec.is_table ? 1 : copies_;
   const std::int64_t all = out.step * out.copies;
   out.first = {memory_.allocate(all * size_of(spec.type)), spec.type};
+  const bool is_integer = spec.type == DataType::kInt64 || spec.type == DataType::kInt8;
   if (spec.value) {
     kernels_.fill(out.first, *spec.value, all);
-  } else {
+  } else if (!is_integer) {  // those are results only: tokens and choices are made up by themselves
     kernels_.noise(out.first, all);
   }
   return out;
@@ -132,18 +164,35 @@ Array ScratchArrays::indices(std::int64_t count, std::int64_t limit) {
   return *indices_;
 }
 
+Array ScratchArrays::chosen(const RouterShape& shape) {
+  if (chosen_) return *chosen_;
+  std::vector<std::int8_t> map(static_cast<std::size_t>(shape.tokens * shape.experts));
+  for (std::int64_t row = 0; row < shape.tokens * shape.top_k; ++row) {
+    const std::int64_t token = row / shape.top_k, expert = row % shape.experts;
+    map[static_cast<std::size_t>(token * shape.experts + expert)] = 1;
+  }
+  chosen_ = memory_.bytes(map);
+  return *chosen_;
+}
+
 bool call_on_scratch(const Operation::Work& work, ScratchArrays& arrays, Kernels& kernels) {
   if (!runs_kernel(work)) return false;
-  const bool has_variants = kernels.variants() != nullptr;
-  const bool callable = std::visit(
-      [&](const auto& own) { return is_callable(own) && (has_variants || !is_variant(own)); },
-      work);
-  if (!callable) return false;
+  if (!std::visit([](const auto& own) { return is_callable(own); }, work)) return false;
   const bool has_run = std::visit(
       [&](const auto& own) {
-        if constexpr (HasPieces<std::decay_t<decltype(own)>>) {
+        using Work = std::decay_t<decltype(own)>;
+        if constexpr (HasPieces<Work>) {
           call_on_piece(own, arrays, kernels);
           return true;
+        } else if constexpr (OfExperts<Work>) {
+          call_of_experts(own, arrays, kernels);
+          return true;
+        } else if constexpr (std::is_same_v<Work, Dropout>) {
+          drop(own, arrays, kernels);
+          return true;
+        } else if constexpr (std::is_same_v<Work, ResidualAdd>) {
+          if (own.dropout) drop(own, arrays, kernels);
+          return own.dropout;
         } else {
           return false;
         }

@@ -20,6 +20,7 @@ class ScratchMemory {
   virtual ~ScratchMemory() = default;
   virtual void* allocate(std::int64_t bytes) = 0;
   virtual Array integers(const std::vector<std::int64_t>& values) = 0;
+  virtual Array bytes(const std::vector<std::int8_t>& values) = 0;
 };
 
 class ScratchArrays final : public KernelArrays {
@@ -56,6 +57,8 @@ class ScratchArrays final : public KernelArrays {
   Array targets(std::int64_t count, std::int64_t limit, std::int64_t) override {
     return indices(count, limit);
   }
+  // Which experts tokens go to: to each as many as to the next, or one more.
+  Array chosen(const RouterShape& shape);
 
  private:
   enum class Use { kRead, kWrite, kWeight, kGradient };
@@ -72,13 +75,13 @@ class ScratchArrays final : public KernelArrays {
   Kernels& kernels_;
   std::int64_t copies_;
   std::map<std::pair<Use, std::size_t>, Rotation> rotations_;
-  std::optional<Array> indices_;
+  std::optional<Array> indices_, chosen_;
 };
 
 // One call of the operation's kernel. False where there is none: of collectives and aliases,
-// dropout, adapters, four-bit weights, products in fp8 and batched ones, odd heads of rotations,
-// queries that are not as many as keys, and experts, whose sizes only a running step has. Work over
-// a rank's states runs over one piece.
+// adapters, gates of shared experts, four-bit weights, products in fp8 and batched ones, odd heads
+// of rotations, and queries that are not as many as keys. Work over a rank's states runs over one
+// piece. Experts have rows as many as each other (calibrate/measure/scratch_experts.h).
 bool call_on_scratch(const Operation::Work& work, ScratchArrays& arrays, Kernels& kernels);
 
 }  // namespace stepcast

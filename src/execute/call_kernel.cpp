@@ -57,6 +57,39 @@ void call(const Gemm& g, KernelArrays& arrays, Kernels& kernels) {
                 .bias = bias});
 }
 
+void call(const GroupedGemm& g, std::span<const std::int64_t> begins, KernelArrays& arrays,
+          Kernels& kernels) {
+  const bool gradient = g.role == GemmRole::kWeightGradient;
+  const bool forward = g.role == GemmRole::kForward;
+  const std::int64_t n = forward ? g.outputs : g.inputs, k = forward ? g.inputs : g.outputs;
+  const ArraySpec weights{g.experts * g.outputs * g.inputs, g.input};
+  const Array a = arrays.read(0, {g.rows * k, g.input});
+  if (!gradient) {
+    kernels.grouped_gemm({.all = {.m = g.rows,
+                                  .n = n,
+                                  .k = k,
+                                  .a = {a, k},
+                                  .b = {arrays.weight(0, weights), g.inputs, forward},
+                                  .c = {arrays.write(0, {g.rows * n, g.output}), n}},
+                          .sums_rows = false,
+                          .begins = begins});
+    return;
+  }
+  const ArraySpec sums{weights.elements, g.output};
+  const bool own = !g.accumulate && arrays.has_write(0);
+  const GradientPlace place =
+      own ? GradientPlace{arrays.write(0, sums), true} : arrays.gradient(0, sums);
+  kernels.grouped_gemm({.all = {.m = g.outputs,
+                                .n = g.inputs,
+                                .k = g.rows,
+                                .a = {a, g.outputs, true},
+                                .b = {arrays.read(1, {g.rows * g.inputs, g.input}), g.inputs},
+                                .c = {place.data, g.inputs},
+                                .accumulate = !place.fresh},
+                        .sums_rows = true,
+                        .begins = begins});
+}
+
 void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t rows = norm.size.rows(), width = norm.size.width;
   const ArraySpec whole{norm.size.elements, norm.type}, row{width, norm.type};

@@ -3,6 +3,8 @@
 // calibrations, on whatever device `kernels` are for.
 #pragma once
 
+#include <span>
+
 #include "execute/kernel_arrays.h"
 #include "operation/operation.h"
 
@@ -15,6 +17,9 @@ bool call_kernel(const Operation::Work& work, KernelArrays& arrays, Kernels& ker
 
 // Call the kernel of each family of work.
 void call(const Gemm& gemm, KernelArrays& arrays, Kernels& kernels);
+// The rows of each expert begin where `begins` says, whose last element is the end of all.
+void call(const GroupedGemm& grouped, std::span<const std::int64_t> begins, KernelArrays& arrays,
+          Kernels& kernels);
 void call(const AttentionProduct& product, KernelArrays& arrays, Kernels& kernels);
 void call(const Attention& attention, KernelArrays& arrays, Kernels& kernels);
 void call(const AttentionSoftmax& softmax, KernelArrays& arrays, Kernels& kernels);
@@ -32,7 +37,7 @@ void call(const CrossEntropy& loss, KernelArrays& arrays, Kernels& kernels);
 void call(const BiasGradient& gradient, KernelArrays& arrays, Kernels& kernels);
 void call(const Accumulate& sum, KernelArrays& arrays, Kernels& kernels);
 void call(const Cast& cast, KernelArrays& arrays, Kernels& kernels);
-// The next ones are kernels of kernels.variants(), which is not null.
+// The next ones are kernels of kernels.variants().
 void call(const LatentRotary& rotary, KernelArrays& arrays, Kernels& kernels);
 void call(const JoinRows& join, KernelArrays& arrays, Kernels& kernels);
 

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations of layers that are no plain attention and MLP.
-#include "core/assert.h"
 #include "execute/call_kernel.h"
 
 namespace stepcast {
-namespace {
-
-VariantKernels& variants_of(Kernels& kernels) {
-  VariantKernels* variants = kernels.variants();
-  STEPCAST_ASSERT(variants != nullptr,
-                  "check_executable() refuses what a device has no kernels of");
-  return *variants;
-}
-
-}  // namespace
 
 void call(const LatentRotary& rotary, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t tokens = rotary.size.rows();
@@ -32,15 +21,15 @@ void call(const LatentRotary& rotary, KernelArrays& arrays, Kernels& kernels) {
     // The rotary key stands at the end of its rows.
     RowArray key = arrays.read_rows(2, {tokens, shape.rotary, rotary.type});
     key.array = key.array.from(key.stride - shape.rotary);
-    variants_of(kernels).latent_rotary({.shape = shape,
-                                        .query = arrays.write(0, keys),
-                                        .up = arrays.read(1, ups),
-                                        .rotary_key = {key.array, key.stride},
-                                        .key = arrays.write(1, keys),
-                                        .value = arrays.write(2, values)});
+    kernels.variants().latent_rotary({.shape = shape,
+                                      .query = arrays.write(0, keys),
+                                      .up = arrays.read(1, ups),
+                                      .rotary_key = {key.array, key.stride},
+                                      .key = arrays.write(1, keys),
+                                      .value = arrays.write(2, values)});
     return;
   }
-  variants_of(kernels).latent_rotary_backward(
+  kernels.variants().latent_rotary_backward(
       {.shape = shape,
        .query_gradient = arrays.write(0, keys),
        .key_gradient = arrays.read(1, keys),
@@ -53,7 +42,7 @@ void call(const LatentRotary& rotary, KernelArrays& arrays, Kernels& kernels) {
 void call(const JoinRows& join, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t rows = join.size.rows(), width = join.size.width;
   const RowSpec part{rows, width / 2, join.type}, whole{rows, width, join.type};
-  VariantKernels& variants = variants_of(kernels);
+  VariantKernels& variants = kernels.variants();
   const auto joined = [&](const RowArray& one, std::int64_t begin) {
     return StridedRows{one.array.from(begin), one.stride};
   };

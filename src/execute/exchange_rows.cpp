@@ -49,7 +49,7 @@ class RowExchange {
     const Tensor copy = call_.memory.make_temporary(std::max(rows.sent(), rows.received()),
                                                     DataType::kFp32, Stream::kCompute);
     const Tensor order = order_on_device(call_, rows);
-    VariantKernels& kernels = *call_.kernels().variants();
+    VariantKernels& kernels = call_.kernels().variants();
     const Array weights = call_.write(0), between = copy->array();
     if (out) {
       move(rows, true, 1, weights, between);

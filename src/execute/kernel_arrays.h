@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel of an operation finds its arrays here: live buffers and weights of a running program
-// (LiveArrays in execute/operation_call.cpp), or scratch memory of a calibration
+// (execute/live_arrays.h), or scratch memory of a calibration
 // (calibrate/measure/scratch_arrays.h). execute/call_kernel.h asks for them by their place in the
 // operation, and says how much of what it will touch, for whoever has to make them.
 #pragma once

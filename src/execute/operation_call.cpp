@@ -3,6 +3,7 @@
 
 #include "core/assert.h"
 #include "execute/call_kernel.h"
+#include "execute/live_arrays.h"
 #include "program/flat_stretches.h"
 
 namespace stepcast {
@@ -30,59 +31,6 @@ ElementRange OperationCall::range(std::size_t i) const {
 }
 
 namespace {
-
-// The arrays of a running program.
-class LiveArrays final : public KernelArrays {
- public:
-  explicit LiveArrays(const OperationCall& call) : call_(call) {}
-
-  Array read(std::size_t i, const ArraySpec&) override { return call_.read(i); }
-  Array write(std::size_t i, const ArraySpec&) override { return call_.write(i); }
-  bool has_write(std::size_t i) const override { return i < call_.operation.writes.size(); }
-  HeadArray read_heads(std::size_t i, HeadSide side, const HeadSpec& spec) override {
-    const bool packed =
-        call_.buffer(call_.operation.reads[i]).elements == spec.tokens * spec.packed();
-    if (packed) return {call_.read(i).from(spec.begin(side)), spec.packed()};
-    return {call_.read(i), spec.width(side)};
-  }
-  HeadArray write_heads(HeadSide side, const HeadSpec& spec) override {
-    const bool packed =
-        call_.buffer(call_.operation.writes[0]).elements == spec.tokens * spec.packed();
-    if (packed) return {call_.write(0).from(spec.begin(side)), spec.packed()};
-    return {call_.write(static_cast<std::size_t>(side)), spec.width(side)};
-  }
-  RowArray read_rows(std::size_t i, const RowSpec& spec) override {
-    return {call_.read(i), call_.buffer(call_.operation.reads[i]).elements / spec.rows};
-  }
-  RowArray write_rows(std::size_t i, const RowSpec& spec) override {
-    return {call_.write(i), call_.buffer(call_.operation.writes[i]).elements / spec.rows};
-  }
-  Array weight(std::size_t i, const ArraySpec&) override { return call_.weight(i); }
-  GradientPlace gradient(std::size_t i, const ArraySpec&) override { return call_.gradient(i); }
-  Array tokens(std::int64_t, std::int64_t, std::int64_t ahead) override { return text(ahead); }
-  Array targets(std::int64_t, std::int64_t, std::int64_t ahead) override { return text(ahead + 1); }
-
-  RankPart part() const override {
-    const Shape& shape = call_.shape;
-    RankPart out;
-    out.first_token_row = call_.tp_rank * shape.vocab;
-    out.vocab = call_.scenario.model.vocab - out.first_token_row;
-    if (shape.sequence_parallel) out.first_position = call_.tp_rank * shape.rows;
-    // The mean over all tokens of the step: ranks and micro-batches add up.
-    const double all = static_cast<double>(call_.scenario.training.global_batch) *
-                       static_cast<double>(shape.sequence);
-    out.loss_scale = static_cast<float>(1 / all);
-    out.prediction_scale = static_cast<float>(prediction_weight(call_.scenario.model));
-    return out;
-  }
-
- private:
-  Array text(std::int64_t later) const {
-    return call_.micro_batch->text[static_cast<std::size_t>(later)]->array();
-  }
-
-  const OperationCall& call_;
-};
 
 // An alias moves nothing: its output is the tensor that it reads.
 void run_alias(const OperationCall& call) {

@@ -55,7 +55,7 @@ class BlockCollective {
       if (rows > 0) {
         const std::int64_t columns = count / rows;
         const Array last = from.from(stride - columns);
-        kernels.variants()->copy_columns(
+        kernels.variants().copy_columns(
             {.from = {last, stride}, .to = {to, columns}, .rows = rows, .columns = columns});
       } else if (count > 0) {
         kernels.copy(from, to, count);

@@ -5,7 +5,8 @@
 #include <type_traits>
 
 #include "core/assert.h"
-#include "execute/operation_call.h"
+#include "execute/call_kernel.h"
+#include "execute/live_arrays.h"
 #include "kernels/cpu/experts.h"
 
 namespace stepcast {
@@ -14,7 +15,7 @@ namespace {
 class ExpertCall {
  public:
   explicit ExpertCall(const OperationCall& call)
-      : call_(call), shape_(call.scenario, call.shape), kernels_(*call.kernels().variants()) {}
+      : call_(call), shape_(call.scenario, call.shape), kernels_(call.kernels().variants()) {}
 
   void run(const RouterScores& scores) {
     if (scores.backward) {
@@ -58,10 +59,8 @@ class ExpertCall {
 
   void run(const GroupedGemm& grouped) {
     const std::vector<std::int64_t>& begins = held(0).rows->begins();
-    for (std::size_t expert = 0; expert + 1 < begins.size(); ++expert) {
-      run(grouped, static_cast<std::int64_t>(expert), begins[expert],
-          begins[expert + 1] - begins[expert]);
-    }
+    LiveArrays arrays(call_);
+    call(grouped, begins, arrays, call_.kernels());
     if (grouped.role != GemmRole::kWeightGradient) hold(0, {held(0).rows, true});
   }
 
@@ -146,7 +145,8 @@ class ExpertCall {
                         .index = call_.write(1),
                         .to = call_.write(0),
                         .rows = rows.rows->sent(),
-                        .width = width()});
+                        .width = width(),
+                        .sources = shape_.tokens});
     for (const std::size_t write : {0, 1, 2}) hold(write, rows);
   }
   // The sum of each token's rows.
@@ -164,7 +164,8 @@ class ExpertCall {
                         .index = call_.read(1),
                         .to = call_.write(0),
                         .rows = held(1).rows->sent(),
-                        .width = width()});
+                        .width = width(),
+                        .sources = shape_.tokens});
     hold(0, {held(1).rows, shape_.group() == 1});
   }
   void sort() {
@@ -186,38 +187,9 @@ class ExpertCall {
     hold(0, {rows.rows, !rows.sorted});
   }
 
-  // The products of one expert's rows.
-  void run(const GroupedGemm& grouped, std::int64_t expert, std::int64_t begin, std::int64_t rows) {
-    Kernels& kernels = call_.kernels();
-    const std::int64_t outputs = grouped.outputs, inputs = grouped.inputs;
-    const std::int64_t weight = expert * outputs * inputs;
-    if (grouped.role == GemmRole::kWeightGradient) {
-      const bool own = !grouped.accumulate && !call_.operation.writes.empty();
-      if (expert == 0) place_ = own ? GradientPlace{call_.write(0), true} : call_.gradient(0);
-      kernels.gemm({.m = outputs,
-                    .n = inputs,
-                    .k = rows,
-                    .a = {call_.read(0).from(begin * outputs), outputs, true},
-                    .b = {call_.read(1).from(begin * inputs), inputs},
-                    .c = {place_.data.from(weight), inputs},
-                    .accumulate = !place_.fresh});
-      return;
-    }
-    const bool forward = grouped.role == GemmRole::kForward;
-    const std::int64_t n = forward ? outputs : inputs, k = forward ? inputs : outputs;
-    kernels.gemm({.m = rows,
-                  .n = n,
-                  .k = k,
-                  .a = {call_.read(0).from(begin * k), k},
-                  .b = {call_.weight(0).from(weight), inputs, forward},
-                  .c = {call_.write(0).from(begin * n), n},
-                  .accumulate = false});
-  }
-
   const OperationCall& call_;
   ExpertShape shape_;
   VariantKernels& kernels_;
-  GradientPlace place_{};  // of all experts' weights
 };
 
 template <class Work>

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/adamw.h"
 #include "kernels/array.h"
+#include "kernels/dropout_shape.h"
 #include "kernels/shapes.h"
 
 namespace stepcast {
@@ -42,6 +44,33 @@ struct GemmArguments {
   MatrixArray c;
   bool accumulate = false;
   Array bias = {};
+};
+
+// A product for each group of rows. `all` is what one product of the rows of all groups would be:
+// they are its m, or with `sums_rows` its k. Each group has a matrix of its own: B in the first
+// case, C in the second. These lie one after the other. There is no bias.
+struct GroupedGemmArguments {
+  GemmArguments all;
+  bool sums_rows;
+  std::span<const std::int64_t> begins;  // of each group's rows, and last the end of all
+
+  std::int64_t groups() const { return static_cast<std::int64_t>(begins.size()) - 1; }
+  std::int64_t rows(std::int64_t group) const {
+    const auto i = static_cast<std::size_t>(group);
+    return begins[i + 1] - begins[i];
+  }
+  std::int64_t matrix() const { return all.n * (sums_rows ? all.m : all.k); }  // its elements
+  GemmArguments of(std::int64_t group) const {
+    GemmArguments out = all;
+    const std::int64_t row = begins[static_cast<std::size_t>(group)];
+    (sums_rows ? out.k : out.m) = rows(group);
+    MatrixArray& with_rows = sums_rows ? out.b : out.c;
+    MatrixArray& own = sums_rows ? out.c : out.b;
+    out.a.array = out.a.array.from(row * out.a.stride);
+    with_rows.array = with_rows.array.from(row * with_rows.stride);
+    own.array = own.array.from(group * matrix());
+    return out;
+  }
 };
 
 struct AttentionArguments {
@@ -307,6 +336,23 @@ struct CopyColumnsArguments {
   std::int64_t columns;
 };
 
+// `bias` (by columns) and `residual` may be absent. The mask is int8, 1 for what is kept.
+struct DropoutArguments {
+  DropoutShape shape;
+  Array x = {};
+  Array bias = {};
+  Array residual = {};
+  Array out = {};
+  Array mask = {};
+};
+
+struct DropoutGradientArguments {
+  DropoutShape shape;
+  Array gradient = {};
+  Array mask = {};
+  Array out = {};
+};
+
 // Choices, tokens of rows and indices are int64, what was chosen int8.
 struct RouteArguments {
   RouterShape shape;
@@ -332,12 +378,15 @@ struct ChosenRowsArguments {
   Array weights = {};
 };
 
+// `sources`: how many rows there are to take from, where many are taken more than once. A device
+// may then read each once; 0: not told.
 struct MovedRowsArguments {
   Array from = {};
   Array index = {};
   Array to = {};
   std::int64_t rows;
   std::int64_t width;
+  std::int64_t sources = 0;
 };
 
 struct AddedRowsArguments {

@@ -15,11 +15,14 @@ class Kernels {
  public:
   virtual ~Kernels() = default;
 
-  // Null: the device has none.
-  virtual VariantKernels* variants() { return nullptr; }
+  virtual VariantKernels& variants() = 0;
 
   // C[m,n] = op(A)[m,k] op(B)[k,n] + (accumulate ? C : 0) (+ bias by columns).
   virtual void gemm(const GemmArguments& call) = 0;
+  // One after the other, unless a device does better.
+  virtual void grouped_gemm(const GroupedGemmArguments& call) {
+    for (std::int64_t group = 0; group < call.groups(); ++group) gemm(call.of(group));
+  }
 
   virtual void attention(const AttentionArguments& call) = 0;
   virtual void attention_backward(const AttentionGradientArguments& call) = 0;

@@ -93,9 +93,6 @@ class Checker {
   }
 
   void check_predictions() {
-    if (cuda_) {
-      return refuse("model.mtp_layers", "multi-token prediction is", "validate --backend cpu");
-    }
     // Their projection is cut by columns of all tokens, which tensor ranks would exchange.
     if (scenario_.layout.tp > 1) {
       refuse("layout.tp", "multi-token prediction on tensor parallel ranks is", "use 1");
@@ -119,7 +116,6 @@ class Checker {
   }
 
   void check_experts(const Moe& moe) {
-    if (cuda_) return refuse("model.moe", "a mixture of experts is", "validate --backend cpu");
     const Layout& layout = scenario_.layout;
     if (moe.router_bias) {
       refuse("model.moe.router_bias", "a bias of the router is", "state false");

@@ -112,16 +112,16 @@ TEST(Rows, AreTakenPutAndAddedUp) {
 
 TEST(ExpertActivation, GradientsEqualCentralDifferences) {
   for (const ActivationKind kind : {ActivationKind::kGelu, ActivationKind::kSwiglu}) {
-    constexpr std::int64_t kRows = 3, kWidth = 5;
-    const std::int64_t ups = (kind == ActivationKind::kSwiglu ? 2 : 1) * kWidth;
+    constexpr std::int64_t kRows = 3, kUnits = 5;
+    const std::int64_t ups = (kind == ActivationKind::kSwiglu ? 2 : 1) * kUnits;
     auto up = numbers(kRows * ups, 1), weights = numbers(kRows, 2);
-    const auto probe = numbers(kRows * kWidth, 3);
+    const auto probe = numbers(kRows * kUnits, 3);
     auto of_up = zeros<double>(kRows * ups), of_weights = zeros<double>(kRows);
     expert_activation_backward<double>(kind, up.data(), weights.data(), probe.data(), of_up.data(),
-                                       of_weights.data(), kRows, kWidth);
+                                       of_weights.data(), kRows, kUnits);
     const auto loss = [&] {
-      auto out = zeros<double>(kRows * kWidth);
-      expert_activation<double>(kind, up.data(), weights.data(), out.data(), kRows, kWidth);
+      auto out = zeros<double>(kRows * kUnits);
+      expert_activation<double>(kind, up.data(), weights.data(), out.data(), kRows, kUnits);
       return dot(out, probe);
     };
     expect_close(of_up, slopes(up, loss), kSlopeTolerance);

@@ -105,7 +105,7 @@ Scenario with_layers(const std::string& model, const std::string& layout,
       training + R"(},"layout":{)" + layout + "}}");
 }
 
-TEST(Executable, OnlyTheCpuRunsLayersThatAreNoPlainAttentionAndMlp) {
+TEST(Executable, OnlyTheCpuRunsAttentionThatIsNotPlain) {
   const std::string
       dp = R"("dp":4)",
       latent =
@@ -117,9 +117,9 @@ TEST(Executable, OnlyTheCpuRunsLayersThatAreNoPlainAttentionAndMlp) {
     EXPECT_EQ(refused(with_layers(model, dp), Backend::kCpu), Paths{}) << model;
   }
   EXPECT_EQ(refused(with_layers(latent, dp), Backend::kCuda), Paths{"model.mla"});
-  EXPECT_EQ(refused(with_layers(experts, dp), Backend::kCuda), Paths{"model.moe"});
+  EXPECT_EQ(refused(with_layers(experts, dp), Backend::kCuda), Paths{});
   EXPECT_EQ(refused(with_layers(window, dp), Backend::kCuda), Paths{"model.attention_window"});
-  EXPECT_EQ(refused(with_layers(predicting, dp), Backend::kCuda), Paths{"model.mtp_layers"});
+  EXPECT_EQ(refused(with_layers(predicting, dp), Backend::kCuda), Paths{});
   EXPECT_EQ(refused(with_layers(predicting, R"("tp":2,"dp":2)"), Backend::kCpu),
             Paths{"layout.tp"});
   EXPECT_EQ(refused(with_layers(window, dp, R"(,"attention":"unfused")"), Backend::kCpu),

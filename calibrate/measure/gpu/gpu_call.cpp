@@ -20,10 +20,14 @@ class DeviceScratch final : public ScratchMemory {
   Array integers(const std::vector<std::int64_t>& values) override {
     return {integers_.emplace_back(values).data(), DataType::kInt64};
   }
+  Array bytes(const std::vector<std::int8_t>& values) override {
+    return {bytes_.emplace_back(values).data(), DataType::kInt8};
+  }
 
  private:
   std::vector<cuda::DeviceMemory> memory_;
   std::vector<cuda::DeviceArray<std::int64_t>> integers_;
+  std::vector<cuda::DeviceArray<std::int8_t>> bytes_;
 };
 
 struct Scratch {
@@ -57,7 +61,10 @@ GpuCall gpu_call(const Operation::Work& work, const GpuContext& context) {
   const auto* gemm = std::get_if<Gemm>(&work);
   if (gemm != nullptr && gemm->batch > 1) return batched_gemm_call(*gemm, context);
   const auto* attention = std::get_if<Attention>(&work);
-  if (attention != nullptr && attention->head_dim > cuda::kLargestHead) return {};
+  if (attention != nullptr &&
+      (attention->head_dim > cuda::kLargestHead || !attention->is_plain())) {
+    return {};
+  }
   const auto scratch = std::make_shared<Scratch>(work, context);
   cuda::CudaKernels& kernels = *context.kernels;
   // The first call makes its arrays, outside of any recording.

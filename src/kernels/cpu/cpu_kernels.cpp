@@ -28,7 +28,7 @@ Heads<float> out(HeadArray heads) { return {floats(heads.array), heads.stride}; 
 
 class CpuKernels final : public Kernels {
  public:
-  VariantKernels* variants() override { return &variants_; }
+  VariantKernels& variants() override { return variants_; }
 
   void gemm(const GemmArguments& call) override {
     const auto input = [](MatrixArray x) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/dropout.h"
 #include "kernels/cpu/experts.h"
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/latent_rotary.h"
@@ -30,6 +31,17 @@ void CpuVariants::copy_columns(const CopyColumnsArguments& call) {
   for (std::int64_t row = 0; row < call.rows; ++row) {
     std::copy_n(in + row * call.from.stride, call.columns, out + row * call.to.stride);
   }
+}
+
+void CpuVariants::dropout(const DropoutArguments& call) {
+  cpu::dropout<float>(call.shape, floats(call.x), call.bias.as<const float>(),
+                      call.residual.as<const float>(), floats(call.out),
+                      call.mask.as<std::int8_t>());
+}
+
+void CpuVariants::dropout_backward(const DropoutGradientArguments& call) {
+  cpu::dropout_backward<float>(call.shape, floats(call.gradient), call.mask.as<const std::int8_t>(),
+                               floats(call.out));
 }
 
 void CpuVariants::route(const RouteArguments& call) {

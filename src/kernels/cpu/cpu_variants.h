@@ -12,6 +12,9 @@ class CpuVariants final : public VariantKernels {
   void latent_rotary_backward(const LatentRotaryGradientArguments& call) override;
   void copy_columns(const CopyColumnsArguments& call) override;
 
+  void dropout(const DropoutArguments& call) override;
+  void dropout_backward(const DropoutGradientArguments& call) override;
+
   void route(const RouteArguments& call) override;
   void route_backward(const RouteGradientArguments& call) override;
   void choose_rows(const ChosenRowsArguments& call) override;

@@ -1,59 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/activation.h"
 
+#include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/column_sums.cuh"
 
 namespace stepcast::cuda {
 namespace {
-
-// Within some 2^-22, which both approximations keep; exact functions would take as long as memory.
-__device__ inline float sigmoid(float x) {
-  constexpr float kLog2E = 1.442695040888963407F;
-  return reciprocal(1 + power_of_two(-kLog2E * x));
-}
-
-// (1 + tanh u)/2 is sigmoid(2u); 2u = sqrt(8/pi) (x + 0.044715 x^3).
-constexpr float kGeluSlope = 1.595769121605730711759784F;
-constexpr float kGeluCubic = 0.044715F * kGeluSlope;
-
-__device__ inline float gelu(float x) { return x * sigmoid(x * (x * x * kGeluCubic + kGeluSlope)); }
-
-__device__ inline float gelu_slope(float x) {
-  const float square = x * x;
-  const float gate = sigmoid(x * (square * kGeluCubic + kGeluSlope));
-  const float inner = x * (square * (3 * kGeluCubic) + kGeluSlope);
-  return gate + gate * (1 - gate) * inner;
-}
-
-template <typename T>
-struct Input {
-  const T* up;
-  const T* bias;
-  std::int64_t stride;  // of up
-  bool chunks;
-};
-
-// `side` 1 is the linear half of SwiGLU.
-template <typename T>
-__device__ inline PackedEight<T> load_up(const Input<T>& in, std::int64_t row, std::int64_t column,
-                                         std::int64_t width, int side) {
-  return load_packed(in.up + row * in.stride + side * width + column, width - column, in.chunks);
-}
-
-// x + bias
-template <typename T>
-__device__ inline Eight with_bias(const Input<T>& in, const PackedEight<T>& up, std::int64_t column,
-                                  std::int64_t width, int side) {
-  Eight x = unpacked(up);
-  if (in.bias == nullptr) return x;
-  add_to(x, load_eight(in.bias + side * width + column, width - column, in.chunks));
-  return x;
-}
-template <typename T>
-__device__ inline Eight with_bias(const Input<T>& in, std::int64_t row, std::int64_t column,
-                                  std::int64_t width, int side) {
-  return with_bias(in, load_up(in, row, column, width, side), column, width, side);
-}
 
 template <typename T>
 __global__ void gelu_rows(Input<T> in, T* out, std::int64_t rows, std::int64_t width) {
@@ -117,7 +69,7 @@ __global__ void swiglu_rows(Input<T> in, T* out, std::int64_t rows, std::int64_t
     const Eight linear = with_bias(in, row, column, width, 1);
 #pragma unroll
     for (int i = 0; i < kEight; ++i) {
-      gate.at[i] = gate.at[i] * sigmoid(gate.at[i]) * linear.at[i];
+      gate.at[i] = swiglu(gate.at[i], linear.at[i]);
     }
     store_eight(gate, out + row * width + column, width - column, in.chunks);
   });
@@ -147,10 +99,9 @@ __device__ inline BothHalves swiglu_backward(const Input<T>& in, const SwigluRow
   const Eight dy = unpacked(loaded.dy);
 #pragma unroll
   for (int i = 0; i < kEight; ++i) {
-    const float open = sigmoid(d.gate.at[i]);
-    const float silu = d.gate.at[i] * open;
-    d.gate.at[i] = dy.at[i] * d.linear.at[i] * (open + silu * (1 - open));
-    d.linear.at[i] = dy.at[i] * silu;
+    const SwigluSlopes slopes = swiglu_slopes(d.gate.at[i], d.linear.at[i]);
+    d.gate.at[i] = dy.at[i] * slopes.gate;
+    d.linear.at[i] = dy.at[i] * slopes.linear;
   }
   T* to = up_gradient + row * in.stride + column;
   store_eight(d.gate, to, count, in.chunks);

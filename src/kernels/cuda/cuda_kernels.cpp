@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/cuda_kernels.h"
 
-#include <type_traits>
-
 #include "core/assert.h"
 #include "kernels/cuda/activation.h"
+#include "kernels/cuda/array_types.h"
 #include "kernels/cuda/attention_unfused.h"
 #include "kernels/cuda/bias.h"
 #include "kernels/cuda/cross_entropy.h"
@@ -15,44 +14,6 @@
 #include "kernels/cuda/rotary.h"
 
 namespace stepcast::cuda {
-namespace {
-
-// Calls body(T()) with the array's type.
-template <typename Body>
-void with_type(Array array, const Body& body) {
-  switch (array.type) {
-    case DataType::kFp32:
-      return body(float());
-    case DataType::kBf16:
-      return body(Bf16());
-    case DataType::kFp16:
-      return body(Fp16());
-    default:
-      STEPCAST_ASSERT(false, "kernels compute in fp32, bf16 and fp16");
-  }
-}
-
-// Calls body(T(), G()), G being T or float.
-template <typename Body>
-void with_types(Array array, Array result, const Body& body) {
-  with_type(array, [&](auto one) {
-    if (result.type == array.type) return body(one, one);
-    STEPCAST_ASSERT(result.type == DataType::kFp32, "sums have the type of their terms, or fp32");
-    body(one, float());
-  });
-}
-
-template <typename T>
-Heads<const T> in(HeadArray heads, T) {
-  return {heads.array.as<const T>(), heads.stride};
-}
-template <typename T>
-Heads<T> out(HeadArray heads, T) {
-  return {heads.array.as<T>(), heads.stride};
-}
-const std::int64_t* integers(Array array) { return array.as<const std::int64_t>(); }
-
-}  // namespace
 
 float* CudaKernels::workspace(std::int64_t floats) {
   const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
@@ -63,7 +24,19 @@ float* CudaKernels::workspace(std::int64_t floats) {
   return static_cast<float*>(workspace_->data());
 }
 
-void CudaKernels::gemm(const GemmArguments& call) {
+// Gradients of scores are fp32 where weights have 16 bits: a product rounds them first.
+Array CudaKernels::rounded_to(DataType type, const MatrixArray& matrix, std::int64_t rows) {
+  const std::int64_t count = rows * matrix.stride;
+  const Array out{workspace((count + 1) / 2), type};
+  copy(matrix.array, out, count);
+  return out;
+}
+
+void CudaKernels::gemm(const GemmArguments& given) {
+  GemmArguments call = given;
+  if (call.a.array.type != call.b.array.type) {
+    call.a.array = rounded_to(call.b.array.type, call.a, call.a.transposed ? call.k : call.m);
+  }
   with_types(call.a.array, call.c.array, [&](auto x, auto y) {
     using T = decltype(x);
     using C = decltype(y);
@@ -75,6 +48,32 @@ void CudaKernels::gemm(const GemmArguments& call) {
                          {call.c.array.as<C>(), call.c.stride, call.c.transposed}, call.accumulate,
                          stream_, call.bias.as<const C>());
   });
+}
+
+// Groups of equal size are one product in batches.
+void CudaKernels::grouped_gemm(const GroupedGemmArguments& call) {
+  const std::int64_t groups = call.groups(), rows = groups > 0 ? call.rows(0) : 0;
+  bool is_even = rows > 0;
+  for (std::int64_t group = 1; group < groups; ++group) is_even &= call.rows(group) == rows;
+  const GemmArguments& all = call.all;
+  GemmBatch batch;
+  batch.is_rare = !is_even;
+  if (is_even) {
+    const std::int64_t of_b = call.sums_rows ? rows * all.b.stride : call.matrix();
+    const std::int64_t of_c = call.sums_rows ? call.matrix() : rows * all.c.stride;
+    batch = {groups, rows * all.a.stride, of_b, of_c};
+  }
+  for (std::int64_t group = 0; group < (is_even ? 1 : groups); ++group) {
+    const GemmArguments one = call.of(group);
+    with_types(one.a.array, one.c.array, [&](auto x, auto y) {
+      using T = decltype(x);
+      using C = decltype(y);
+      products_.gemm<T, C>(
+          one.m, one.n, one.k, {one.a.array.as<const T>(), one.a.stride, one.a.transposed},
+          {one.b.array.as<const T>(), one.b.stride, one.b.transposed},
+          {one.c.array.as<C>(), one.c.stride}, one.accumulate, stream_, nullptr, batch);
+    });
+  }
 }
 
 void CudaKernels::attention(const AttentionArguments& call) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/cuda/attention_choice.h"
+#include "kernels/cuda/cuda_variants.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/kernels.h"
@@ -18,7 +19,7 @@ namespace stepcast::cuda {
 class CudaKernels final : public Kernels {
  public:
   CudaKernels(const GemmSettings& products, const AttentionSettings& attention)
-      : products_(products), attention_(attention) {}
+      : products_(products), attention_(attention), variants_(*this) {}
 
   void use(Stream stream) { stream_ = stream; }
   MatrixProducts& products() { return products_; }
@@ -27,7 +28,10 @@ class CudaKernels final : public Kernels {
     return static_cast<std::int64_t>(workspace_bytes_) + attention_.workspace_bytes();
   }
 
+  VariantKernels& variants() override { return variants_; }
+
   void gemm(const GemmArguments& call) override;
+  void grouped_gemm(const GroupedGemmArguments& call) override;
 
   void attention(const AttentionArguments& call) override;
   void attention_backward(const AttentionGradientArguments& call) override;
@@ -75,11 +79,14 @@ class CudaKernels final : public Kernels {
   void adamw(const AdamWArguments& call) override;
 
  private:
+  friend class CudaVariants;
   float* workspace(std::int64_t floats);
   const float* rotary_table(std::int64_t sequence, std::int64_t head_dim);
+  Array rounded_to(DataType type, const MatrixArray& matrix, std::int64_t rows);
 
   MatrixProducts products_;
   AttentionKernels attention_;
+  CudaVariants variants_;
   Stream stream_ = nullptr;
   std::optional<DeviceMemory> workspace_;
   std::size_t workspace_bytes_ = 0;

@@ -53,11 +53,11 @@ struct MatrixProducts::Library {
     cublasLtDestroy(handle);
   }
 
-  void run(const BlasProblem& problem, const BlasOperands& operands, Stream stream) {
+  void run(const BlasProblem& problem, const BlasOperands& operands, Stream stream, bool is_rare) {
     const BlasContext context{handle, workspace.data(), settings.workspace_bytes, stream};
     auto found = known.find(problem);
     if (found == known.end()) {
-      const auto algorithm = fastest_algorithm(context, problem, settings.candidates);
+      const auto algorithm = fastest_algorithm(context, problem, is_rare ? 1 : settings.candidates);
       found = known.try_emplace(problem, problem, algorithm).first;
     }
     Known& product = found->second;
@@ -109,7 +109,7 @@ void MatrixProducts::gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix
   problem.out_step = batch.c_step;
   const BlasOperands operands{b.data, a.data, c.data, bias};
   problem.align(operands);
-  library_->run(problem, operands, stream);
+  library_->run(problem, operands, stream, batch.is_rare);
 }
 
 #define STEPCAST_INSTANTIATE(T, C)                                                              \

@@ -21,10 +21,11 @@ struct GemmSettings {
   std::size_t workspace_bytes = std::size_t{32} << 20;
 };
 
-// `batch` products; elements from each matrix to the next.
+// `count` products; elements from each matrix to the next.
 struct GemmBatch {
   std::int64_t count = 1;
   std::int64_t a_step = 0, b_step = 0, c_step = 0;
+  bool is_rare = false;  // of sizes that seldom come again: the library's first choice will do
 };
 
 // One workspace: calls of one object go to one stream at a time.

@@ -2,17 +2,10 @@
 #include "kernels/cuda/noise.h"
 
 #include "kernels/cuda/eight.cuh"
+#include "kernels/cuda/mixed_bits.cuh"
 
 namespace stepcast::cuda {
 namespace {
-
-// The finaliser of MurmurHash3 (Appleby 2011): every bit of the input moves every bit of the
-// output.
-__device__ inline std::uint32_t mixed(std::uint32_t x) {
-  x = (x ^ x >> 16) * 0x85ebca6b;
-  x = (x ^ x >> 13) * 0xc2b2ae35;
-  return x ^ x >> 16;
-}
 
 template <typename T>
 __global__ void fill_all(T* data, std::int64_t count, std::uint32_t seed) {

@@ -3,6 +3,8 @@
 // the stand-in for NCCL.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include <chrono>
 #include <cmath>
 #include <future>
@@ -16,6 +18,7 @@
 #include "offloaded_program.h"
 #include "predict/memory_replay.h"
 #include "threaded_training.h"
+#include "variant_case.h"
 
 namespace stepcast {
 namespace {
@@ -25,6 +28,7 @@ using testing::GptCase;
 using testing::Ranks;
 using testing::train;
 using testing::TrainedRun;
+using testing::VariantCase;
 
 constexpr int kSteps = 3;
 
@@ -216,6 +220,97 @@ TEST(OnOneGpu, GatedModelsTrainAsOnTheCpu) {
   }
   EXPECT_LT(trained.model.relative_error(reference.model), 2e-5);
 }
+
+// Experts and prediction modules: the layouts of variant_layers_test.cpp, on GPUs.
+struct VariantOnGpus {
+  const char* name;
+  VariantCase many;
+};
+
+VariantCase small_variant() {
+  VariantCase c;
+  c.layers = 2;
+  c.global_batch = 4;
+  return c;
+}
+
+class Variants : public ::testing::TestWithParam<VariantOnGpus> {
+ protected:
+  static Scenario on(const char* cluster, const VariantCase& c, const std::string& precision) {
+    nlohmann::json document = nlohmann::json::parse(testing::text_of(c));
+    document["cluster"]["base"] = cluster;
+    document["training"]["precision"] = precision;
+    return testing::scenario_from(document.dump());
+  }
+};
+
+TEST_P(Variants, TrainAsOneRankOfTheCpu) {
+  const VariantCase& c = GetParam().many;
+  VariantCase alone = small_variant();
+  alone.model = c.model;
+  const Scenario one = testing::variant(alone), many = on("dgx-a100-80g", c, "fp32");
+  ExecutorOptions options;
+  if (one.model.moe) options.spread = spread_of(many);
+  const TrainedRun reference = train(one, kSteps, testing::on_host(), options);
+  const TrainedRun trained = train(many, kSteps, on_gpus());
+  expect_forecast_peaks(many, trained);
+  const Scenario narrow = on("dgx-a100-80g", c, "bf16");
+  const TrainedRun rounded = train(narrow, kSteps, on_gpus());
+  expect_forecast_peaks(narrow, rounded);
+  for (std::size_t s = 0; s < kSteps; ++s) {
+    EXPECT_NEAR(trained.loss[s] / reference.loss[s], 1, 1e-5) << "step " << s;
+    EXPECT_NEAR(trained.gradient_norm[s] / reference.gradient_norm[s], 1, 1e-4) << "step " << s;
+    EXPECT_NEAR(rounded.loss[s] / reference.loss[s], 1, kLossTolerance) << "step " << s;
+    EXPECT_NEAR(rounded.gradient_norm[s] / reference.gradient_norm[s], 1, 0.05) << "step " << s;
+  }
+  EXPECT_LT(trained.model.relative_error(reference.model), 2e-5);
+}
+
+template <class Change>
+VariantOnGpus variant_on_gpus(const char* name, const char* model, Change change) {
+  VariantOnGpus out{name, small_variant()};
+  out.many.model = model;
+  change(out.many);
+  return out;
+}
+
+constexpr const char* kExperts = R"(,"moe":{"experts":8,"top_k":2,"ffn":24})";
+constexpr const char* kSharedExperts =
+    R"(,"moe":{"experts":4,"top_k":2,"ffn":24,"shared_ffn":16,"dense_layers":1})";
+constexpr const char* kCapacity =
+    R"(,"moe":{"experts":8,"top_k":3,"ffn":16,"capacity_factor":1.25,"layer_every":2})";
+constexpr const char* kUneven = R"(,"moe":{"experts":8,"top_k":2,"ffn":24,"imbalance":1.5})";
+constexpr const char* kPredicting = R"(,"mtp_layers":2,"tied_embeddings":false)";
+
+void alone(VariantCase&) {}
+void dp2(VariantCase& c) { c.dp = 2; }
+void ep2(VariantCase& c) {
+  c.dp = c.ep = 2;
+  c.zero = 1;
+  c.experts = true;
+}
+void ep2_over_tp2(VariantCase& c) {
+  ep2(c);
+  c.tp = 2;
+  c.layout = R"(,"sequence_parallel":true)";
+}
+void ep2_beside(VariantCase& c) {
+  ep2(c);
+  c.framework = "megatron";
+  c.layout = R"(,"overlap":{"ep":true})";
+}
+
+INSTANTIATE_TEST_SUITE_P(OnGpus, Variants,
+                         ::testing::Values(variant_on_gpus("Experts", kExperts, alone),
+                                           variant_on_gpus("ExpertsDp2", kExperts, dp2),
+                                           variant_on_gpus("ExpertsEp2", kExperts, ep2),
+                                           variant_on_gpus("ExpertsEp2Tp2", kExperts, ep2_over_tp2),
+                                           variant_on_gpus("ExpertsBeside", kExperts, ep2_beside),
+                                           variant_on_gpus("SharedEp2", kSharedExperts, ep2),
+                                           variant_on_gpus("CapacityEp2", kCapacity, ep2),
+                                           variant_on_gpus("UnevenEp2", kUneven, ep2),
+                                           variant_on_gpus("Predicting", kPredicting, alone)),
+                         [](const auto& on) { return std::string(on.param.name); });
 
 // Offloaded activations are the same after their stay in host memory.
 TEST(OnOneGpu, OffloadedActivationsComeBack) {

@@ -34,6 +34,18 @@ Scenario llama() {
           "layout": {"micro_batch": 2}})");
 }
 
+Scenario experts(const std::string& precision) {
+  return testing::scenario_from(
+      R"({"stepcast": 1, "model": {"layers": 1, "hidden": 64, "heads": 4, "kv_heads": 2, "ffn": 96,
+          "vocab": 80, "max_positions": 32, "mlp": "swiglu", "norm": "rmsnorm", "position": "rope",
+          "biases": false, "tied_embeddings": false, "vocab_multiple": 1, "dropout": 0,
+          "moe": {"experts": 8, "top_k": 2, "ffn": 48}},
+          "cluster": {"base": "dgx-a100-80g", "gpus": 2},
+          "training": {"global_batch": 4, "sequence_length": 32, "framework": "native",
+                       "precision": ")" +
+      precision + R"("}, "layout": {"micro_batch": 2, "dp": 2, "ep": 2, "zero": 1}})");
+}
+
 void expect_calls(const Scenario& scenario) {
   cuda::CudaKernels kernels({}, {});
   const GpuContext context{&kernels, 0};
@@ -59,16 +71,38 @@ TEST(GpuCall, EveryKernelOfAProgramIsThere) {
   expect_calls(gpt("fp32", "flash"));
   expect_calls(gpt("bf16", "unfused"));
   expect_calls(llama());
+  expect_calls(experts("bf16"));
+  expect_calls(experts("fp32"));
+}
+
+// The executor drops nothing, and frameworks do.
+TEST(GpuCall, DropoutIsThere) {
+  cuda::CudaKernels kernels({}, {});
+  const GpuContext context{&kernels, 0};
+  const KernelSize size{4096, 64, 3 * 2 * 4096};
+  for (const bool backward : {false, true}) {
+    const GpuCall call = gpu_call(Dropout{backward, DataType::kBf16, size}, context);
+    ASSERT_TRUE(call.run);
+    call.run(nullptr);
+  }
+  for (const bool bias : {false, true}) {
+    const GpuCall call = gpu_call(ResidualAdd{false, bias, true, DataType::kBf16, size}, context);
+    ASSERT_TRUE(call.run);
+    call.run(nullptr);
+  }
 }
 
 TEST(GpuCall, ThereIsNoneForWhatNoKernelRuns) {
   cuda::CudaKernels kernels({}, {});
   const GpuContext context{&kernels, 0};
   const KernelSize size{4096, 64, 3 * 2 * 4096};
-  EXPECT_FALSE(gpu_call(Dropout{false, DataType::kBf16, size}, context).run);
-  EXPECT_FALSE(gpu_call(ResidualAdd{false, false, true, DataType::kBf16, size}, context).run);
+  EXPECT_FALSE(gpu_call(AdapterScale{DataType::kBf16, size}, context).run);
   EXPECT_TRUE(gpu_call(ResidualAdd{false, false, false, DataType::kBf16, size}, context).run);
   EXPECT_FALSE(gpu_call(Alias{}, context).run);
+  Attention attention{false, 1, 2, 2, 64, 64, 64, true, DataType::kBf16};
+  EXPECT_TRUE(gpu_call(attention, context).run);
+  attention.window = {16};
+  EXPECT_FALSE(gpu_call(attention, context).run);
 }
 
 TEST(GpuCall, RunsProductsOneByOneAndInBatches) {

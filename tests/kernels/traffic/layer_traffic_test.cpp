@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -66,7 +67,7 @@ double least(const Activation& activation) {
 // Angles need not be read: they can be computed.
 double least(const Rotary& rotary) { return passes(rotary.size, 2 * kHalf); }
 double least(const ResidualAdd& sum) {
-  return passes(sum.size, 3 * kHalf) +
+  return passes(sum.size, 3 * kHalf + (sum.dropout ? 1 : 0)) +
          vectors(static_cast<double>(sum.size.width), sum.bias ? kHalf : 0);
 }
 double least(const BiasGradient& gradient) {
@@ -88,6 +89,25 @@ double least(const OptimizerUpdate& update) {
 double least(const Cast& cast) {
   return passes(cast.size, static_cast<double>(size_of(cast.from) + size_of(cast.to)));
 }
+
+// Where the rows of a token lie depends on what all others have chosen, which so is read twice.
+double least(const RouterScores& scores) {
+  const double figures = scores.backward ? 2 * kSingle + 2 : 2 * kSingle + 1;
+  const auto rows = static_cast<double>(scores.size.rows() * scores.top_k);
+  return passes(scores.size, figures) + (scores.backward ? rows * kSingle : 0);
+}
+// Rows on both sides, and of each on the side that has more of them its place.
+double least(const TokenPermutation& moved) {
+  const double both = moved.size.bytes / (kHalf * static_cast<double>(moved.size.width));
+  const auto written = static_cast<double>(moved.size.rows());
+  return moved.size.bytes + 8 * std::max(written, both - written);
+}
+double least(const ExpertActivation& activation) {
+  const double ups = activation.mlp == Mlp::kSwiglu ? 2 : 1;
+  return passes(activation.size, (activation.backward ? 2 * ups + 1 : ups + 1) * kHalf) +
+         static_cast<double>(activation.size.rows()) * kSingle * (activation.backward ? 2 : 1);
+}
+double least(const Dropout& dropout) { return passes(dropout.size, 2 * kHalf + 1); }
 
 // RMSNorm in bf16 writes the gradient of its input, and each block its sums of the weight's
 // gradient in fp32. A block has so many rows that they move 22 times what its sums do: 22 * 8 / 6 +
@@ -301,6 +321,31 @@ TEST(LayerTraffic, LossAndOptimizerMoveTheLeast) {
   expect_on_page(table);
   // The norm of all gradients must be known before the first is used.
   EXPECT_EQ(table.rows().size(), 7U);
+}
+
+// A layer of experts of 512 tokens with 1024 hidden, and dropout.
+TEST(LayerTraffic, ExpertsAndDropoutMoveTheLeast) {
+  constexpr std::int64_t kFew = 512, kExperts = 64, kTopK = 4, kWidth = 1024, kRows = kFew * kTopK;
+  constexpr DataType kType = DataType::kBf16;
+  const double moved = kHalf * (kFew + kRows) * kWidth;
+  const KernelSize scores{kFew * kExperts, kExperts, 9.0 * kFew * kExperts},
+      tokens{kFew * kWidth, kWidth, moved}, rows{kRows * kWidth, kWidth, moved};
+  Table table;
+  table.add("router_scores", RouterScores{false, kTopK, DataType::kFp32, scores});
+  table.add("router_scores, backward", RouterScores{true, kTopK, DataType::kFp32, scores});
+  table.add("permute", TokenPermutation{TokenMove::kPermute, false, kType, rows});
+  table.add("unpermute", TokenPermutation{TokenMove::kUnpermute, false, kType, tokens});
+  for (const bool backward : {false, true}) {
+    const KernelSize ups{kRows * 512, 512, (backward ? 10.0 : 6.0) * kRows * 512};
+    table.add(backward ? "experts_activation, backward" : "experts_activation",
+              ExpertActivation{Mlp::kSwiglu, backward, kType, ups});
+    table.add(backward ? "dropout, backward" : "dropout",
+              Dropout{backward, kType, {kFew * kWidth, kWidth, 5.0 * kFew * kWidth}});
+  }
+  table.add("dropout and residual",
+            ResidualAdd{false, true, true, kType, {kFew * kWidth, kWidth, 7.0 * kFew * kWidth}});
+  expect_near_least(table);
+  expect_on_page(table);
 }
 
 // The program knows what it cannot ask the kernels.

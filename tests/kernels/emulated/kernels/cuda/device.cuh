@@ -152,6 +152,11 @@ inline unsigned __ballot_sync(unsigned, bool condition) {
 inline void __syncwarp() {
   stepcast::emulated::with_warp(nullptr, [](void* const*) {});
 }
+inline int atomicExch(int* at, int value) {
+  const int before = *at;
+  *at = value;
+  return before;
+}
 inline int atomicMax(int* at, int value) {
   const int before = *at;
   *at = value > before ? value : before;

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/cuda_variants.h"
+
+#include "kernels/cuda/array_types.h"
+#include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/dropout.h"
+#include "kernels/cuda/expert_activation.h"
+#include "kernels/cuda/latent_rotary.h"
+#include "kernels/cuda/router.h"
+#include "kernels/cuda/token_rows.h"
+
+namespace stepcast::cuda {
+namespace {
+
+float* floats(Array array) {
+  STEPCAST_ASSERT(array.type == DataType::kFp32, "scores and weights of rows are fp32");
+  return array.as<float>();
+}
+
+}  // namespace
+
+std::int32_t* CudaVariants::integer_workspace(std::int64_t count) {
+  static_assert(sizeof(std::int32_t) == sizeof(float));
+  return reinterpret_cast<std::int32_t*>(kernels_.workspace(count));
+}
+
+void CudaVariants::latent_rotary(const LatentRotaryArguments& call) {
+  const float* table = kernels_.rotary_table(call.shape.sequence, call.shape.rotary);
+  with_type(call.query, [&](auto x) {
+    using T = decltype(x);
+    cuda::latent_rotary<T>(call.shape, call.query.as<T>(), call.up.as<const T>(),
+                           {call.rotary_key.array.as<const T>(), call.rotary_key.stride},
+                           call.key.as<T>(), call.value.as<T>(), table, kernels_.stream_);
+  });
+}
+
+void CudaVariants::latent_rotary_backward(const LatentRotaryGradientArguments& call) {
+  const float* table = kernels_.rotary_table(call.shape.sequence, call.shape.rotary);
+  with_type(call.query_gradient, [&](auto x) {
+    using T = decltype(x);
+    cuda::latent_rotary_backward<T>(call.shape, call.query_gradient.as<T>(),
+                                    call.key_gradient.as<const T>(),
+                                    call.value_gradient.as<const T>(), call.up_gradient.as<T>(),
+                                    call.rotary_gradient.as<T>(), table, kernels_.stream_);
+  });
+}
+
+void CudaVariants::copy_columns(const CopyColumnsArguments& call) {
+  with_type(call.from.array, [&](auto x) {
+    using T = decltype(x);
+    cuda::copy_columns(call.from.array.as<const T>(), call.from.stride, call.to.array.as<T>(),
+                       call.to.stride, call.rows, call.columns, kernels_.stream_);
+  });
+}
+
+void CudaVariants::dropout(const DropoutArguments& call) {
+  with_type(call.x, [&](auto x) {
+    using T = decltype(x);
+    cuda::dropout(call.shape, call.x.as<const T>(), call.bias.as<const T>(),
+                  call.residual.as<const T>(), call.out.as<T>(), call.mask.as<std::int8_t>(),
+                  kernels_.stream_);
+  });
+}
+
+void CudaVariants::dropout_backward(const DropoutGradientArguments& call) {
+  with_type(call.gradient, [&](auto x) {
+    using T = decltype(x);
+    cuda::dropout_backward(call.shape, call.gradient.as<const T>(),
+                           call.mask.as<const std::int8_t>(), call.out.as<T>(), kernels_.stream_);
+  });
+}
+
+void CudaVariants::route(const RouteArguments& call) {
+  cuda::route(call.shape, floats(call.logits), integers(call.choice), floats(call.probabilities),
+              call.chosen.as<std::int8_t>(), kernels_.stream_);
+}
+
+void CudaVariants::route_backward(const RouteGradientArguments& call) {
+  cuda::route_backward(call.shape, floats(call.probabilities), call.chosen.as<const std::int8_t>(),
+                       floats(call.weight_gradient), floats(call.logits_gradient),
+                       integer_workspace(router_workspace(call.shape)), kernels_.stream_);
+}
+
+void CudaVariants::choose_rows(const ChosenRowsArguments& call) {
+  cuda::choose_rows(call.shape, floats(call.probabilities), call.chosen.as<const std::int8_t>(),
+                    call.token_of_row.as<std::int64_t>(), floats(call.weights),
+                    integer_workspace(router_workspace(call.shape)), kernels_.stream_);
+}
+
+void CudaVariants::take_rows(const MovedRowsArguments& call) {
+  if (call.sources > 0 && call.rows > call.sources) return spread_rows(call);
+  with_type(call.from, [&](auto x) {
+    using T = decltype(x);
+    cuda::take_rows(call.from.as<const T>(), integers(call.index), call.to.as<T>(), call.rows,
+                    call.width, kernels_.stream_);
+  });
+}
+
+void CudaVariants::spread_rows(const MovedRowsArguments& call) {
+  std::int32_t* lists = integer_workspace(call.sources + call.rows);
+  with_type(call.from, [&](auto x) {
+    using T = decltype(x);
+    cuda::spread_rows(call.from.as<const T>(), integers(call.index), call.to.as<T>(), call.rows,
+                      call.sources, call.width, lists, kernels_.stream_);
+  });
+}
+
+void CudaVariants::put_rows(const MovedRowsArguments& call) {
+  with_type(call.from, [&](auto x) {
+    using T = decltype(x);
+    cuda::put_rows(call.from.as<const T>(), integers(call.index), call.to.as<T>(), call.rows,
+                   call.width, kernels_.stream_);
+  });
+}
+
+void CudaVariants::add_rows(const AddedRowsArguments& call) {
+  std::int32_t* lists = integer_workspace(call.targets + call.rows);
+  with_type(call.from, [&](auto x) {
+    using T = decltype(x);
+    cuda::add_rows(call.from.as<const T>(), integers(call.index), call.to.as<T>(), call.rows,
+                   call.targets, call.width, lists, kernels_.stream_);
+  });
+}
+
+void CudaVariants::expert_activation(const ExpertActivationArguments& call) {
+  with_type(call.up, [&](auto x) {
+    using T = decltype(x);
+    cuda::expert_activation(call.kind, call.up.as<const T>(), floats(call.weights),
+                            call.out.as<T>(), call.rows, call.width, kernels_.stream_);
+  });
+}
+
+void CudaVariants::expert_activation_backward(const ExpertActivationGradientArguments& call) {
+  with_type(call.up, [&](auto x) {
+    using T = decltype(x);
+    cuda::expert_activation_backward(call.kind, call.up.as<const T>(), floats(call.weights),
+                                     call.gradient.as<const T>(), call.up_gradient.as<T>(),
+                                     floats(call.weight_gradient), call.rows, call.width,
+                                     kernels_.stream_);
+  });
+}
+
+}  // namespace stepcast::cuda

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/variant_kernels.h"
+
+namespace stepcast::cuda {
+
+class CudaKernels;
+
+// Runs on the stream of `kernels`, in its workspace.
+class CudaVariants final : public VariantKernels {
+ public:
+  explicit CudaVariants(CudaKernels& kernels) : kernels_(kernels) {}
+
+  void latent_rotary(const LatentRotaryArguments& call) override;
+  void latent_rotary_backward(const LatentRotaryGradientArguments& call) override;
+  void copy_columns(const CopyColumnsArguments& call) override;
+
+  void dropout(const DropoutArguments& call) override;
+  void dropout_backward(const DropoutGradientArguments& call) override;
+
+  void route(const RouteArguments& call) override;
+  void route_backward(const RouteGradientArguments& call) override;
+  void choose_rows(const ChosenRowsArguments& call) override;
+  void take_rows(const MovedRowsArguments& call) override;
+  void put_rows(const MovedRowsArguments& call) override;
+  void add_rows(const AddedRowsArguments& call) override;
+  void expert_activation(const ExpertActivationArguments& call) override;
+  void expert_activation_backward(const ExpertActivationGradientArguments& call) override;
+
+ private:
+  void spread_rows(const MovedRowsArguments& call);
+  std::int32_t* integer_workspace(std::int64_t count);
+
+  CudaKernels& kernels_;
+};
+
+}  // namespace stepcast::cuda
