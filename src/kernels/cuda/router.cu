@@ -223,7 +223,7 @@ TileGrid tile_grid(const RouterShape& shape) {
           static_cast<unsigned>(threads < 256 ? threads : 256)};
 }
 
-// Where rows lie, in the workspace.
+// Writes into the workspace where rows lie.
 void find_rows(const RouterShape& shape, const std::int8_t* chosen, std::int32_t* before,
                Stream stream) {
   STEPCAST_ASSERT(shape.tokens * shape.top_k < (std::int64_t{1} << 31) &&

@@ -13,7 +13,7 @@ namespace stepcast::cuda {
 template <typename T>
 void take_rows(const T* from, const std::int64_t* index, T* to, std::int64_t rows,
                std::int64_t width, Stream stream);
-// The same for rows that are taken several times: each of the `sources` is read once. `workspace`:
+// Takes rows that are wanted several times, and reads each of the `sources` once. `workspace`:
 // sources + rows numbers.
 template <typename T>
 void spread_rows(const T* from, const std::int64_t* index, T* to, std::int64_t rows,

@@ -90,7 +90,7 @@ double least(const Cast& cast) {
   return passes(cast.size, static_cast<double>(size_of(cast.from) + size_of(cast.to)));
 }
 
-// Where the rows of a token lie depends on what all others have chosen, which so is read twice.
+// Places of rows depend on what all tokens have chosen, which so is read twice.
 double least(const RouterScores& scores) {
   const double figures = scores.backward ? 2 * kSingle + 2 : 2 * kSingle + 1;
   const auto rows = static_cast<double>(scores.size.rows() * scores.top_k);
