@@ -15,6 +15,7 @@ Command add_compare(CommandLine program);
 Command add_calibrate(CommandLine program);
 Command add_validate(CommandLine program);
 Command add_diagnose(CommandLine program);
+Command add_replay(CommandLine program);
 std::vector<Command> add_show(CommandLine program);
 std::vector<Command> add_topology(CommandLine program);
 Command add_export(CommandLine program);

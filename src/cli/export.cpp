@@ -12,7 +12,10 @@
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
 #include "core/text/written.h"
+#include "graphs/chakra_writer.h"
+#include "graphs/graph_groups.h"
 #include "predict/timed_orders.h"
+#include "replay/program_graph.h"
 
 namespace stepcast::cli {
 namespace {
@@ -20,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kAcceptance = "acceptance";  // thresholds of the forecast
+constexpr const char* kChakra = "chakra";          // its program as execution traces
 
 struct ExportFlags {
   ScenarioFlags scenario;
@@ -73,6 +77,22 @@ int write_files(const ExportFlags& flags, const std::vector<LaunchFile>& files, 
   return kOk;
 }
 
+// PREFIX.RANK.et of every rank, and the groups that ASTRA-sim reads beside them. The set is
+// complete, so nothing has to be looked for among files of other targets.
+Errors add_traces(const ExportFlags& flags, const DataFolders& folders,
+                  std::vector<LaunchFile>& files) {
+  const auto scenario = scenario_from_flags(flags.scenario, folders);
+  if (!scenario) return scenario.error();
+  const auto graph = program_graph(*scenario, folders);
+  if (!graph) return graph.error();
+  for (std::size_t r = 0; r < graph->ranks.size(); ++r) {
+    files.push_back(
+        {fmt::format("trace.{}.et", r), chakra_text(*graph, static_cast<std::int32_t>(r)), false});
+  }
+  files.push_back({"groups.json", rank_groups_text(graph->groups), false});
+  return {};
+}
+
 int write_all_files(const ExportFlags& flags, const std::vector<LaunchFile>& files) {
   std::error_code none;
   const std::string& where = flags.output.file;
@@ -81,6 +101,9 @@ int write_all_files(const ExportFlags& flags, const std::vector<LaunchFile>& fil
   if (where.empty() && files.size() > 1) {
     std::vector<std::string> names;
     for (const LaunchFile& file : files) names.push_back(file.name);
+    constexpr std::size_t kNamed = 8;
+    if (names.size() > kNamed) names.resize(kNamed);
+    if (files.size() > kNamed) names.emplace_back("...");
     return report_errors(
         {{ErrorCode::kMissingKey,
           fmt::format("is required for {} files ({})", files.size(), fmt::join(names, ", ")), "",
@@ -121,6 +144,12 @@ int run_export(const ExportFlags& flags) {
                         {"acceptance.sh", threshold_script(*thresholds), true}});
       continue;
     }
+    if (target == kChakra) {
+      if (const Errors errors = add_traces(flags, data->folders, files); !errors.empty()) {
+        return report_errors(errors);
+      }
+      continue;
+    }
     auto part = export_scenario(stated->scenario, stated->text, target, options, data->folders);
     if (!part) return report_errors(name_flags(part.error(), flags.scenario));
     add_files(files, part->files);
@@ -143,10 +172,12 @@ Command add_export(CommandLine program) {
       "Examples:\n"
       "  stepcast export scenario.json --to megatron -o train.sh\n"
       "  stepcast export scenario.json --to slurm,rankmap -o run/\n"
+      "  stepcast export scenario.json --to chakra -o traces/\n"
       "Keys that the target cannot express are listed on standard error and in the file.");
   add_scenario_flags(app, flags->scenario);
   auto names = export_target_names();
   names.emplace_back(kAcceptance);
+  names.emplace_back(kChakra);
   app.add("--to", flags->targets, one_of(names) + "; several with commas")
       .required()
       .splits_at(',')

@@ -117,8 +117,8 @@ int run(int argc, char** argv) {
   const CommandLine line(program);
   std::vector<Command> commands{add_predict(line),  add_plan(line),      add_compare(line),
                                 add_check(line),    add_calibrate(line), add_validate(line),
-                                add_diagnose(line), add_export(line),    add_import(line),
-                                add_gate(line)};
+                                add_diagnose(line), add_replay(line),    add_export(line),
+                                add_import(line),   add_gate(line)};
   for (const auto& more : {add_show(line), add_topology(line)}) {
     commands.insert(commands.end(), more.begin(), more.end());
   }

@@ -28,6 +28,8 @@ void read_calibrated_rank(std::string_view text);
 void read_line_of_rank(std::string_view text);
 void read_schedule(std::string_view text);
 void read_log(std::string_view text);
+void read_goal_schedule(std::string_view text);
+void read_chakra_trace(std::string_view text);
 void read_price_list(std::string_view text);
 void read_recorded_suite(std::string_view text);
 void read_check_baseline(std::string_view text);

@@ -36,6 +36,8 @@ constexpr Target kTargets[] = {
     {"rank_line", read_line_of_rank, 1024, "rank_line"},
     {"schedule", read_schedule, 2048, "schedule"},
     {"log", read_log, 8192, "log"},
+    {"goal", read_goal_schedule, 4096, "goal"},
+    {"chakra", read_chakra_trace, 4096, "chakra"},
     {"prices", read_price_list, 4096, "prices"},
     {"suite", read_recorded_suite, 8192, "suite"},
     {"baseline", read_check_baseline, 4096, "baseline"},
