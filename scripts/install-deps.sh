@@ -36,6 +36,7 @@ tool_packages=(
   shellcheck             # scripts that stepcast writes
   zsh fish man-db        # completions and the manual page
   pybind11-dev python3-dev python3-venv mypy  # the Python module and its tests
+  mkdocs mkdocs-material  # the site of the documentation
 )
 
 # The comment at the head of this file.
