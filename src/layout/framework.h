@@ -43,6 +43,7 @@ struct FrameworkTraits {
   bool shards_in_groups = false;
   bool recomputes_operations = false;  // has the module torchtitan_op
   bool pairs_passes = false;           // exchanges tokens beside another micro-batch
+  bool defers_head = false;            // has layout.defer_head_wgrad
   // A ring of context parallelism passes on keys and values of all query heads, adds the results
   // of its steps up one by one in fp32, in single kernels, and passes on gradients in fp32.
   bool ring_adds_in_fp32 = false;

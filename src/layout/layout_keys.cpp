@@ -63,6 +63,7 @@ void settle_overlap(Scenario& s, bool stated) {
 bool cuts_sequences(const Scenario& s) { return s.layout.cp > 1; }
 bool has_experts(const Scenario& s) { return s.model.moe.has_value(); }
 bool lists_layers(const Scenario& s) { return !s.layout.stage_layers.empty(); }
+bool has_pipeline(const Scenario& s) { return s.layout.pp > 1; }
 bool deals_layers(const Scenario& s) { return s.layout.stage_layers.empty(); }
 
 std::string default_schedule_name() { return name_of(default_schedule()); }
@@ -233,6 +234,11 @@ constexpr Key kRows[] = {
      .fallback = "false",
      .help = "the loss takes one layer's place when layers are dealt",
      .shown = deals_layers},
+    {.path = "layout.defer_head_wgrad",
+     .type = &kDeferredHead,
+     .fallback = "0",
+     .help = "micro-batches whose weight gradient of the head waits for the end of the pipeline",
+     .shown = has_pipeline},
 };
 
 }  // namespace

@@ -109,18 +109,24 @@ void copy_schedule(const Settings& from, Settings& to) {
   to.layout.schedule_text = from.layout.schedule_text;
 }
 
-bool read_shard_group(ObjectReader& object, const char* key, Settings& out) {
+// A count from `least` on, or "all", which is kept as `all`.
+template <std::int64_t Layout::*member, std::int64_t least, std::int64_t all>
+bool read_count_or_all(ObjectReader& object, const char* key, Settings& out) {
   const auto value = object.value(key);
   if (!value) return false;
-  if (value->is_text()) return object.choice(key, {"all"}).has_value();
-  const auto ranks = object.integer(key, 1, kMostInKey);
-  out.layout.shard_group = ranks.value_or(0);
-  return ranks.has_value();
+  if (value->is_text()) {
+    out.layout.*member = all;
+    return object.choice(key, {"all"}).has_value();
+  }
+  const auto count = object.integer(key, least, kMostInKey);
+  out.layout.*member = count.value_or(0);
+  return count.has_value();
 }
 
-void write_shard_group(const Settings& settings, SortedJson& out) {
-  if (settings.layout.shard_group > 0) {
-    out = settings.layout.shard_group;
+template <std::int64_t Layout::*member, std::int64_t all>
+void write_count_or_all(const Settings& settings, SortedJson& out) {
+  if (const std::int64_t count = settings.layout.*member; count != all) {
+    out = count;
   } else {
     out = "all";
   }
@@ -182,8 +188,13 @@ const KeyType kScheduleName = {read_schedule, write_schedule, copy_schedule, [] 
                                  names.emplace_back("file:PATH");
                                  return one_of(names);
                                }};
-const KeyType kShardGroup = {read_shard_group, write_shard_group, copy_field<&Layout::shard_group>,
-                             [] { return std::string("1 or more, or `all`"); }};
+const KeyType kShardGroup = {
+    read_count_or_all<&Layout::shard_group, 1, 0>, write_count_or_all<&Layout::shard_group, 0>,
+    copy_field<&Layout::shard_group>, [] { return std::string("1 or more, or `all`"); }};
+const KeyType kDeferredHead = {read_count_or_all<&Layout::defer_head_wgrad, 0, kMostInKey>,
+                               write_count_or_all<&Layout::defer_head_wgrad, kMostInKey>,
+                               copy_field<&Layout::defer_head_wgrad>,
+                               [] { return std::string("0 or more, or `all`"); }};
 const KeyType kOrder = {read_order, write_field<&Layout::order>, copy_field<&Layout::order>,
                         [] { return usual_words() + " in some order"; }};
 const KeyType kStageLayers = {read_stage_layers, write_field<&Layout::stage_layers>,

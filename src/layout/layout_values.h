@@ -9,6 +9,7 @@ namespace stepcast {
 extern const KeyType kRecompute;     // a mode, or an object that narrows one down
 extern const KeyType kScheduleName;  // a name, or file:PATH
 extern const KeyType kShardGroup;    // a count, or "all"
+extern const KeyType kDeferredHead;  // a count, or "all"
 extern const KeyType kOrder;         // as tp-cp-ep-dp-pp
 extern const KeyType kStageLayers;   // a list of counts
 

@@ -7,6 +7,7 @@
 
 #include "layout/framework.h"
 #include "layout/legality.h"
+#include "layout/pipeline.h"
 
 namespace stepcast {
 namespace {
@@ -75,6 +76,30 @@ void check_expert_overlap(const Scenario& s, Findings& findings) {
   }
 }
 
+// Megatron-LM, core/model_parallel_config.py: defer_embedding_wgrad_compute.
+void check_deferred_head(const Scenario& s, Findings& findings) {
+  const Layout& l = s.layout;
+  constexpr const char* kKey = "layout.defer_head_wgrad";
+  if (l.defer_head_wgrad == 0 || !findings.trusts({"layout.defer_head_wgrad"})) return;
+  if (findings.trusts({"layout.pp"}) && l.pp == 1) {
+    findings.illegal(kKey, "without a pipeline there is no end of it to wait for", "0");
+  }
+  if (findings.trusts({"training.framework"})) {
+    const FrameworkTraits& framework = traits_of(s.training.framework);
+    if (!framework.defers_head) {
+      findings.illegal(
+          kKey, fmt::format("framework {} defers none", framework.name),
+          fmt::format("framework {}, or 0", frameworks_with(&FrameworkTraits::defers_head)));
+    }
+  }
+  if (findings.trusts({"layout.schedule"}) && splits_backward(s)) {
+    findings.illegal(kKey,
+                     fmt::format("schedule {} has all weight gradients in passes of their own",
+                                 rules_of(l.schedule).name),
+                     "0, or a schedule with whole backwards");
+  }
+}
+
 void check_cuda_graphs(const Scenario& s, Findings& findings) {
   if (s.training.cuda_graphs != CudaGraphs::kMoe || s.model.moe || !findings.trusts({"model"})) {
     return;
@@ -88,6 +113,7 @@ void check_cuda_graphs(const Scenario& s, Findings& findings) {
 void check_passes(const Scenario& scenario, Findings& findings) {
   check_recompute(scenario, findings);
   check_expert_overlap(scenario, findings);
+  check_deferred_head(scenario, findings);
   check_cuda_graphs(scenario, findings);
 }
 

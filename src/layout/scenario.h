@@ -131,6 +131,8 @@ struct Layout {
   std::vector<std::int64_t> stage_layers;  // pp*virtual_stages entries in model order
   bool account_for_embedding = false;
   bool account_for_loss = false;
+  // Weight gradients of the head's product of so many micro-batches wait for the end of the passes.
+  std::int64_t defer_head_wgrad = 0;
 };
 
 // The host of a layer of experts issues this beyond one launch for each of its operations, as

@@ -153,6 +153,23 @@ void check_memory_saving(const Scenario& s, Findings& findings) {
   }
 }
 
+// The head's backward is cut in two there, and its weight gradient waits for the last one.
+void check_deferred_head(const Scenario& s, Findings& findings) {
+  const Layout& l = s.layout;
+  if (l.defer_head_wgrad == 0 ||
+      !findings.trusts({"layout.defer_head_wgrad", "layout.overlap.ep", "layout.zero", "model"})) {
+    return;
+  }
+  const char* beside = nullptr;
+  if (l.zero > 1) beside = "zero 2 or 3";
+  if (l.overlap.ep) beside = "overlap.ep";
+  if (s.model.mtp_layers > 0) beside = "multi-token prediction";
+  if (beside == nullptr) return;
+  findings.unsupported("layout.defer_head_wgrad",
+                       fmt::format("deferring weight gradients of the head with {} is", beside),
+                       "use 0");
+}
+
 // torchtitan_op knows the operations of a dense layer whose weights are trained.
 void check_recomputed_operations(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"layout.recompute", "model", "training.mode", "training.attention",
@@ -184,6 +201,7 @@ void check_support(const Scenario& scenario, Findings& findings) {
   check_parallelism(scenario, findings);
   check_sharding(scenario, findings);
   check_memory_saving(scenario, findings);
+  check_deferred_head(scenario, findings);
   check_recomputed_operations(scenario, findings);
 }
 

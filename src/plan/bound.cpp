@@ -316,8 +316,10 @@ ByteCount BoundMaker::peak(const OrderFacts& order, const StepEnds& ends) const 
 // Weight gradients in passes of their own wait for nobody, and a model that comes back up hands on
 // from a stage to itself. The chains above know of neither, so nothing is said of such an order.
 Bound BoundMaker::bound() {
-  const Schedule& schedule = rules_of(scenario_.layout.schedule);
-  if (schedule.splits_backward || schedule.placement == Placement::kFolded) return {};
+  const Layout& layout = scenario_.layout;
+  const Schedule& schedule = rules_of(layout.schedule);
+  const bool apart = schedule.splits_backward || layout.defer_head_wgrad > 0;
+  if (apart || schedule.placement == Placement::kFolded) return {};
   code_ = LayoutCode(scenario_);
   const OrderFacts& order = order_table_.facts(code_, scenario_);
   const Places& places = step_table_.places(code_);

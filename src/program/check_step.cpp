@@ -59,6 +59,7 @@ struct Progress {
   std::int32_t backward = 0, last = 0;  // blocks whose backward, or last pass, is still to come
   bool input = false, output = false;   // activations
   bool output_gradient = false, input_gradient = false;
+  bool deferred = false;  // weight gradients of the head, which has them apart by itself
 };
 
 class StepCheck {
@@ -105,6 +106,9 @@ class StepCheck {
   bool is_split(std::int32_t chunk) const {
     return block(chunk, false).form == BackwardForm::kSplit;
   }
+  bool defers_last(std::int32_t chunk) const {
+    return !is_split(chunk) && block(chunk, true).form == BackwardForm::kSplit;
+  }
 
   // The chunk of this role that stands `step` behind another in the model; null: another stage's.
   Progress* neighbour(const Slot& slot, std::int64_t step) {
@@ -148,6 +152,9 @@ class StepCheck {
         return backward(run);
       case Pass::kWeightGradient: {
         Progress& own = at(run.slot);
+        if (defers_last(run.slot.chunk)) {
+          return take_once(own.deferred, "these weight gradients do not wait");
+        }
         expect(own.last == run.block_end && own.backward <= run.block_begin,
                "weight gradients of these blocks come before their input gradients, or twice");
         own.last = run.block_begin;
@@ -185,6 +192,7 @@ class StepCheck {
     }
     own.backward = run.block_begin;
     if (!is_split(run.slot.chunk)) own.last = run.block_begin;
+    if (defers_last(run.slot.chunk) && run.block_end == blocks) own.deferred = true;
     if (run.block_begin > 0 || !block(run.slot.chunk, false).input_gradient.valid()) return;
     Progress* before = neighbour(run.slot, -1);
     give(before != nullptr ? before->output_gradient : own.input_gradient,
@@ -235,7 +243,8 @@ class StepCheck {
   void expect_end() {
     for (const std::vector<Progress>& chunk : progress_) {
       for (const Progress& own : chunk) {
-        expect(own.backward == 0 && own.last == 0, "a micro-batch is not finished");
+        expect(own.backward == 0 && own.last == 0 && !own.deferred,
+               "a micro-batch is not finished");
         expect(!own.input && !own.output && !own.input_gradient && !own.output_gradient,
                "an activation or a gradient between chunks is never freed");
       }

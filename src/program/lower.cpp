@@ -67,7 +67,8 @@ void Lowering::lay_out_chunks() {
   const std::int64_t model_chunks = layout.pp * layout.virtual_stages;
   const std::vector<std::int64_t> dealt = deal_layers(scenario_.model.layers, layout);
   const BlockId embedding = add(lower_embedding(scenario_, form_));
-  const BlockId head = add(lower_head(scenario_, form_));
+  const bool deferred = layout.defer_head_wgrad > 0;
+  const BlockId head = add(lower_head(scenario_, deferred ? BackwardForm::kSplit : form_));
 
   std::int64_t first_layer = 0;
   std::vector<Chunk> in_model_order;

@@ -28,7 +28,8 @@ class ReplicatedStep {
         buckets_(cut_buckets(builder, reduces_in_backward() || gathers_ahead(), bucket_rule())) {}
 
   void run_passes();
-  void reduce_rest();  // what was not reduced during the last backward
+  void run_deferred();  // weight gradients of the head that wait for the end of the passes
+  void reduce_rest();   // what was not reduced during the last backward
   void gather_parameters();
 
  private:
@@ -37,8 +38,18 @@ class ReplicatedStep {
   // message may be sent long before the receiver's slot for it: the frameworks post those receives
   // ahead.
   bool blocks_on_sends() const {
-    return !layout_.overlap.pp && layout_.virtual_stages == 1 &&
-           builder_.block(0, 0).form == BackwardForm::kWhole;
+    return !layout_.overlap.pp && layout_.virtual_stages == 1 && !splits_backward();
+  }
+  bool splits_backward() const {
+    return layout_.defer_head_wgrad == 0 && builder_.block(0, 0).form == BackwardForm::kSplit;
+  }
+  // Megatron defers the first micro-batches, up to the limit (tensor_parallel/layers.py).
+  bool defers_head(std::int32_t chunk) const {
+    return layout_.defer_head_wgrad > 0 &&
+           builder_.block(chunk, builder_.blocks(chunk) - 1).kind == BlockKind::kHead;
+  }
+  std::int64_t deferred() const {
+    return std::min(layout_.defer_head_wgrad, scenario_.micro_batches());
   }
   bool reduces_in_backward() const {
     return data_ranks() > 1 && (layout_.overlap.grad_reduce || reduces_per_micro_batch());
@@ -60,6 +71,10 @@ class ReplicatedStep {
     }
     return most;
   }
+  bool has_deferred(const Bucket& bucket) const {
+    return bucket.chunk >= 0 && defers_head(bucket.chunk) &&
+           bucket.block_end == builder_.blocks(bucket.chunk);
+  }
   bool is_alone(ElementRange range) const {
     return size_of(builder_.role().group_of(range), layout_) == 1;
   }
@@ -67,9 +82,10 @@ class ReplicatedStep {
   bool runs_beside(const Slot& backward, const Slot& forward, bool last) const;
   void pass_pair(const Slot& backward, const Slot& forward);
   void load_batch(const Slot& slot, InstructionIndex received);
-  StageOrder with_passes_of(BackwardForm form) const;
+  StageOrder passes() const;
   void run_slot(const Slot& slot, bool last);
   void backward(const Slot& slot, bool reduce);
+  InstructionIndex run_backward(const Slot& slot, std::int32_t begin, std::int32_t end);
   void gathering_forward(const Slot& slot);
   bool gathers_ahead() const {
     return layout_.overlap.param_gather && layout_.zero >= 1 && data_ranks() > 1;
@@ -270,13 +286,13 @@ InstructionIndex ReplicatedStep::reduce(const Bucket& bucket, Stream stream,
 // full.
 void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
   if (!reduce_now || !reduces_in_backward()) {
-    builder_.run_whole(slot.pass, slot.chunk, slot.micro_batch);
+    run_backward(slot, 0, builder_.blocks(slot.chunk));
     return;
   }
   for (const Bucket& bucket : buckets_) {
     if (bucket.chunk != slot.chunk) continue;
-    const InstructionIndex run =
-        builder_.run(slot.pass, slot.chunk, slot.micro_batch, bucket.block_begin, bucket.block_end);
+    const InstructionIndex run = run_backward(slot, bucket.block_begin, bucket.block_end);
+    if (has_deferred(bucket)) continue;
     hold_gradients(bucket, run);
     const bool beside = layout_.overlap.grad_reduce || !scenario_.rules.cuts_full_buckets;
     const InstructionIndex reduced =
@@ -286,6 +302,36 @@ void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
     // Nothing hides the last reduction, because the next micro-batch soon writes its first
     // gradients.
     if (!beside || &bucket == &buckets_.back()) free_in_flight(last_instruction());
+  }
+}
+
+// A head whose weight gradients may wait runs by itself, in two passes.
+InstructionIndex ReplicatedStep::run_backward(const Slot& slot, std::int32_t begin,
+                                              std::int32_t end) {
+  const auto [pass, micro_batch, chunk] = slot;
+  if (!defers_head(chunk) || end < builder_.blocks(chunk)) {
+    return builder_.run(pass, chunk, micro_batch, begin, end);
+  }
+  InstructionIndex last = builder_.run(Pass::kInputGradient, chunk, micro_batch, end - 1, end);
+  if (micro_batch >= deferred()) {
+    last = builder_.run(Pass::kWeightGradient, chunk, micro_batch, end - 1, end);
+  }
+  return begin + 1 < end ? builder_.run(pass, chunk, micro_batch, begin, end - 1) : last;
+}
+
+// Its gradients are complete when the deferred ones are (Megatron-LM,
+// pipeline_parallel/schedules.py: finish_embedding_wgrad_compute).
+void ReplicatedStep::run_deferred() {
+  for (std::int32_t chunk = 0; chunk < static_cast<std::int32_t>(builder_.chunks()); ++chunk) {
+    if (!defers_head(chunk)) continue;
+    const std::int32_t end = builder_.blocks(chunk);
+    for (std::int32_t micro_batch = 0; micro_batch < deferred(); ++micro_batch) {
+      builder_.run(Pass::kWeightGradient, chunk, micro_batch, end - 1, end);
+    }
+  }
+  if (!reduces_in_backward()) return;
+  for (const Bucket& bucket : buckets_) {
+    if (has_deferred(bucket)) reduce(bucket, Stream::kReduce, builder_.last_run());
   }
 }
 
@@ -325,8 +371,8 @@ std::vector<ElementRange> ReplicatedStep::reduced_of(const Bucket& bucket) const
 }
 
 // If blocks have their backward apart, a whole one in the order is the two passes in a row.
-StageOrder ReplicatedStep::with_passes_of(BackwardForm form) const {
-  if (form == BackwardForm::kWhole) return order_;
+StageOrder ReplicatedStep::passes() const {
+  if (!splits_backward()) return order_;
   StageOrder out;
   for (const Slot& slot : order_) {
     if (slot.pass != Pass::kBackward) {
@@ -341,7 +387,7 @@ StageOrder ReplicatedStep::with_passes_of(BackwardForm form) const {
 
 void ReplicatedStep::run_passes() {
   // The last backward of each chunk completes its gradients.
-  const StageOrder order = with_passes_of(builder_.block(0, 0).form);
+  const StageOrder order = passes();
   std::vector<std::size_t> last_backward(builder_.role().chunks.size(), 0);
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (order[i].pass != Pass::kForward) {
@@ -391,6 +437,7 @@ void arrange_replicated_step(RoleBuilder& builder, const StageOrder& order,
   ReplicatedStep step(builder, order);
   builder.run_block(blocks.zero_gradients);
   step.run_passes();
+  step.run_deferred();
   step.reduce_rest();
   arrange_update(builder, blocks);
   step.gather_parameters();

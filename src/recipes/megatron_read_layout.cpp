@@ -102,6 +102,15 @@ void read_pipeline(FlagList& flags) {
     out.set_flag(path, true, flag);
     places += places > 0 ? 1 : 0;
   }
+  const auto limit = flags.integer("--wgrad-deferral-limit", 0);
+  if (constexpr const char* kDefer = "--defer-embedding-wgrad-compute"; flags.given(kDefer)) {
+    constexpr const char* kKey = "layout.defer_head_wgrad";
+    if (limit.value_or(0) > 0) {
+      out.set_integer(kKey, *limit, "--wgrad-deferral-limit");
+    } else {
+      out.set_word(kKey, "all", kDefer);
+    }
+  }
   const int ways = (flags.has("--num-layers-per-virtual-pipeline-stage") ? 1 : 0) +
                    (flags.has("--num-virtual-stages-per-pipeline-rank") ? 1 : 0) +
                    (flags.has("--pipeline-model-parallel-layout") ? 1 : 0);

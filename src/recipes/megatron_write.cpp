@@ -134,6 +134,11 @@ void add_pipeline(const Scenario& s, Block& block) {
   const std::int64_t places =
       s.model.layers + (l.account_for_embedding ? 1 : 0) + (l.account_for_loss ? 1 : 0);
   if (chunks == 1) return;
+  if (l.defer_head_wgrad > 0) {
+    const bool all = l.defer_head_wgrad >= s.micro_batches();
+    block.flag("--defer-embedding-wgrad-compute");
+    block.value("--wgrad-deferral-limit", all ? 0 : l.defer_head_wgrad);
+  }
   if (l.stage_layers.empty() && places % chunks == 0) {
     block.flag_if(l.account_for_embedding, "--account-for-embedding-in-pipeline-split");
     block.flag_if(l.account_for_loss, "--account-for-loss-in-pipeline-split");

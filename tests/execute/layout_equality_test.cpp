@@ -245,6 +245,16 @@ const Layout kLayouts[] = {
              c.sequence_parallel = true;
              c.recompute = "selective";
            }),
+    layout("Pp2DefersTheHead",
+           [](GptCase& c) { c.pp = 2, c.extra_layout = R"(, "defer_head_wgrad": 3)"; }),
+    layout("MegatronTp2Dp2Pp2InterleavedDefersTheHead",
+           [](GptCase& c) {
+             c.framework = "megatron";
+             c.tp = 2, c.dp = 2, c.pp = 2, c.zero = 1;
+             c.schedule = "interleaved", c.virtual_stages = 2;
+             c.sequence_parallel = true, c.tied = false;
+             c.extra_layout = R"(, "defer_head_wgrad": "all")";
+           }),
     layout("MegatronTp2Pp2ScattersBoundary",
            [](GptCase& c) {
              c.framework = "megatron";

@@ -93,6 +93,16 @@ void draw_expert_overlap(Draw& draw, Sketch& s) {
   s.set("layout.recompute", "none");
 }
 
+// Behind the drawing of experts' exchanges, which it does not go with.
+void draw_deferred_head(Draw& draw, Sketch& s) {
+  const bool can = s.pp > 1 && s.framework->defers_head && !s.schedule->splits_backward &&
+                   s.schedule->orders == nullptr && s.zero <= 1 && !s.model.moe &&
+                   s.model.mtp_layers == 0;
+  if (!can || !draw.chance(0.2)) return;
+  if (draw.chance(0.3)) return s.set("layout.defer_head_wgrad", "all");
+  s.set("layout.defer_head_wgrad", draw.below(6));
+}
+
 void draw_offload(Draw& draw, Sketch& s) {
   if (!draw.chance(0.15)) return;
   // A share in host memory of what nobody forecasts yet is 0.
@@ -147,6 +157,7 @@ void draw_layout(Draw& draw, Sketch& s) {
   draw_order(draw, s);
   draw_overlap(draw, s);
   draw_expert_overlap(draw, s);
+  draw_deferred_head(draw, s);
   draw_offload(draw, s);
   draw_chunks(draw, s);
   draw_shard_group(draw, s);

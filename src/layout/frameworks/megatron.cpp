@@ -179,6 +179,7 @@ extern const FrameworkTraits kMegatron = {
     .offers_pipeline_overlap = interleaves,  // overlap_p2p_comm is forced off without
     .context_methods = kContextMethods,
     .pairs_passes = true,  // --overlap-moe-expert-parallel-comm
+    .defers_head = true,   // --defer-embedding-wgrad-compute
     .attention_kernel = attention_kernel,
     .flash_attention_since = kFlashAttention,
     .sequence_parallel_since = kSequenceParallel,

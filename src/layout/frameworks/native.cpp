@@ -38,6 +38,7 @@ extern const FrameworkTraits kNative = {
     .rules = rules,
     .offers = offers,
     .offers_pipeline_overlap = offers,
+    .defers_head = true,
     .zero_without_pipeline = 2,
     .is_own_executor = true,
 };
