@@ -29,6 +29,7 @@ struct DiagnoseFlags {
   std::string markdown;
   std::string fit;
   std::optional<std::int32_t> rank;
+  bool as_one_step = false;
 };
 
 Errors plan_output(const DiagnoseFlags& flags, Output& output) {
@@ -90,8 +91,10 @@ int diagnose_traces(const DiagnoseFlags& flags, const Scenario& scenario,
   if (!prediction) return report_errors(prediction.error());
   const auto forecast = forecast_trace(scenario, *prediction);
   if (!forecast) return report_errors(forecast.error());
-  const auto rank = flags.rank ? std::optional(RankId(*flags.rank)) : std::nullopt;
-  const auto diagnosis = diagnose(scenario, *prediction, *forecast, *traces, rank);
+  DiagnoseRules rules;
+  if (flags.rank) rules.rank = RankId(*flags.rank);
+  rules.as_one_step = flags.as_one_step;
+  const auto diagnosis = diagnose(scenario, *prediction, *forecast, *traces, rules);
   if (!diagnosis) return report_errors(diagnosis.error());
   output.set_main(flags.output, render(flags, scenario, *prediction, *diagnosis));
   if (!flags.html.empty()) {
@@ -149,6 +152,8 @@ Command add_diagnose(CommandLine program) {
           "rank that is set beside its forecast (the one that computes "
           "longest)")
       .within(0, 1 << 30);
+  app.add_switch("--one-step", flags->as_one_step,
+                 "take all that a trace holds as one step, with or without marks");
   app.add("--fit", flags->fit, "also write a profile of what the traces measured")
       .type_name("FILE");
   add_html_flag(app, flags->html);

@@ -81,6 +81,26 @@ int write_draft(const ImportFlags& flags, const Draft& draft, Output& output) {
   return kOk;
 }
 
+// Accelerate's file beside the settings of a script around Hugging Face's Trainer, whichever of the
+// two stands first.
+Errors add_accelerate(const ImportFlags& flags, ImportSource& source) {
+  const auto text = read_text_file(flags.files[1], {.most_bytes = kMostScriptBytes});
+  if (!text) return text.error();
+  std::string other = text_to_import(*text), file = flags.files[1];
+  if (flags.from.empty() && is_accelerate(source.input.text)) {
+    std::swap(other, source.input.text);
+    std::swap(file, source.input.file);
+    source.format = detect_format(source.input.text);
+  }
+  if (may_have_accelerate(source.format) && is_accelerate(other)) {
+    source.input.accelerate = {other, file};
+    return {};
+  }
+  return {{ErrorCode::kIllegal,
+           fmt::format("{} and {} are not the two files of one run", source.input.file, file), "",
+           "FILE", "settings of TRL and Accelerate's file; several logs make a suite: --suite"}};
+}
+
 int import_settings(const ImportFlags& flags, const DataRoot& data, Output& output) {
   const std::string& file = flags.files.front();
   const auto text = read_text_file(file, {.most_bytes = kMostScriptBytes});
@@ -93,6 +113,11 @@ int import_settings(const ImportFlags& flags, const DataRoot& data, Output& outp
   source.input.variables = *variables;
   source.input.models_folder = data.folders.models;
   source.format = flags.from.empty() ? detect_format(source.input.text) : flags.from;
+  if (flags.files.size() > 1) {
+    if (const Errors errors = add_accelerate(flags, source); !errors.empty()) {
+      return report_errors(errors);
+    }
+  }
   if (const Errors unused = unused_variables(source.input, source.format); !unused.empty()) {
     return report_errors(unused);
   }
@@ -124,6 +149,9 @@ Errors contradictions(const ImportFlags& flags) {
   if (flags.suite.empty()) {
     const bool is_folder = std::filesystem::is_directory(flags.files.front(), none);
     if (flags.files.size() == 1 && !is_folder) return {};
+    const bool are_files = flags.files.size() == 2 && !is_folder &&
+                           !std::filesystem::is_directory(flags.files.back(), none);
+    if (are_files) return {};  // import_settings() and import_one_log() judge them
     return {{ErrorCode::kMissingKey, "several logs make a suite", "", "--suite", "--suite FILE"}};
   }
   if (flags.from.empty() || flags.from == kLog) return {};
@@ -148,6 +176,10 @@ int run_import(const ImportFlags& flags) {
   if (flags.from.empty() && is_special_file(file)) return import_settings(flags, *data, output);
   auto log = find_log(file);
   if (!log) return report_errors(log.error());
+  if (*log && flags.files.size() > 1) {
+    return report_errors(
+        {{ErrorCode::kMissingKey, "several logs make a suite", "", "--suite", "--suite FILE"}});
+  }
   if (*log) return import_one_log(flags, std::move(**log), *data, output);
   if (flags.from == kLog) return report_errors({no_steps(nullptr, file)});
   return import_settings(flags, *data, output);
@@ -163,6 +195,7 @@ Command add_import(CommandLine program) {
       "Examples:\n"
       "  stepcast import pretrain_gpt.sh --cluster dgx-a100-80g -o scenario.json\n"
       "  stepcast import ds_config.json --model config.json --seq 4096 --cluster dgx-h100x4\n"
+      "  stepcast import sft.yaml accelerate.yaml --cluster dgx-h100x1 -o scenario.json\n"
       "  stepcast import run.log --cluster dgx-h100 -o scenario.json\n"
       "  stepcast import logs/ --cluster dgx-h100 --suite runs.json\n"
       "Flags override what the file says. Settings that a scenario has no key for are listed on\n"
@@ -173,7 +206,8 @@ Command add_import(CommandLine program) {
          "torchtitan's "
          "TOML or JSON, YAML of NeMo AutoModel, Primus, Accelerate, TRL, Axolotl or llm-foundry, a "
          "Hugging Face config.json, a Kubernetes manifest with one, or a training log; with "
-         "--suite several logs, and folders of them")
+         "--suite several logs, and folders of them; TRL's settings or script, and Accelerate's "
+         "file behind them")
       .required();
   auto names = import_format_names();
   names.emplace_back(kLog);

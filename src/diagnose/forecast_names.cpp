@@ -44,8 +44,26 @@ std::optional<CollectiveKind> kind_in(std::string_view name) {
 
 }  // namespace
 
+namespace {
+
+std::int64_t products_of_micro_batch(const Program& program, const Role& role) {
+  std::int64_t out = 0;
+  for (const CountedRun& run : distinct_runs(role)) {
+    for_each_operation(program, role, *run.first, [&](const Operation& one, BlockVisit) {
+      if (product_of(one.work)) ++out;
+    });
+  }
+  return out;
+}
+
+}  // namespace
+
 ForecastNames::ForecastNames(const Scenario& scenario) : grid_(scenario.layout) {
   const Program program = lower(scenario);
+  least_products_ = products_of_micro_batch(program, program.roles.front());
+  for (const Role& role : program.roles) {
+    least_products_ = std::min(least_products_, products_of_micro_batch(program, role));
+  }
   std::map<Turned, std::vector<std::string>> by_shape;
   const auto add = [&](const Operation& one, const NamedOperation& named) {
     operations_.emplace(std::pair(std::string(one.name), name_of(one.phase)), named);

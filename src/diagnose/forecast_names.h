@@ -42,6 +42,8 @@ class ForecastNames {
   // Names of the products of a shape, however it is turned: forward and both gradients are one.
   std::string products_of(const ProductShape& shape) const;
   const RankGrid& grid() const { return grid_; }
+  // Products of one micro-batch on the stage that has the fewest: a step has no fewer kernels.
+  std::int64_t least_products() const { return least_products_; }
 
  private:
   using Turned = std::array<std::int64_t, 4>;
@@ -51,6 +53,7 @@ class ForecastNames {
   std::map<std::pair<std::string, std::string>, NamedOperation> operations_;
   std::vector<NamedMessage> messages_;  // each once
   std::map<Turned, std::string> products_;
+  std::int64_t least_products_ = 0;
 };
 
 // "all-gather over dp"

@@ -49,8 +49,9 @@ const char* words_of_pass(Phase phase) {
 
 class Reader {
  public:
-  Reader(const Trace& trace, const ForecastNames& names, LabelStyle style, Labels& labels)
-      : trace_(trace), names_(names), style_(style), labels_(labels) {}
+  Reader(const Trace& trace, const ForecastNames& names, LabelStyle style, Labels& labels,
+         bool as_one_step)
+      : trace_(trace), names_(names), style_(style), labels_(labels), as_one_step_(as_one_step) {}
 
   Timeline read(std::int32_t device, RankId rank) const {
     Timeline out;
@@ -64,8 +65,7 @@ class Reader {
     for (const TraceWait& wait : trace_.waits) {
       out.host_waits.push_back({0, wait.begin_us * 1e-6, wait.end_us * 1e-6});
     }
-    const std::int64_t process = trace_.devices[static_cast<std::size_t>(device)];
-    add_steps(trace_, process, out);
+    add_steps(trace_, device, {as_one_step_, names_.least_products()}, out);
     return out;
   }
 
@@ -159,6 +159,7 @@ class Reader {
   const ForecastNames& names_;
   LabelStyle style_;
   Labels& labels_;
+  bool as_one_step_;
 };
 
 // A forecast draws its passes around kernels; the executor's spans are whole passes.
@@ -211,13 +212,13 @@ LabelStyle style_for(const std::vector<Trace>& traces, const ForecastNames& name
 
 Result<std::vector<Timeline>> timelines_of(const std::vector<Trace>& traces,
                                            const ForecastNames& names, LabelStyle style,
-                                           Labels& labels) {
+                                           Labels& labels, bool as_one_step) {
   std::vector<Timeline> out;
   std::set<std::int64_t> seen;
   for (std::size_t i = 0; i < traces.size(); ++i) {
     const Trace& trace = traces[i];
     const bool by_process = trace.is_forecast || trace.devices.size() > 1;
-    const Reader reader(trace, names, style, labels);
+    const Reader reader(trace, names, style, labels, as_one_step);
     for (std::size_t device = 0; device < trace.devices.size(); ++device) {
       const std::int64_t rank =
           by_process ? trace.devices[device] : trace.rank.value_or(static_cast<std::int64_t>(i));

@@ -55,12 +55,21 @@ struct Window {
   double length() const { return end_s - begin_s; }
 };
 
+// A timeline's steps come from one of these.
+enum class StepSource : std::uint8_t {
+  kMarks,       // ProfilerStep#N
+  kRepetition,  // the trace repeats itself (diagnose/step_repetition.h)
+  kWhole        // the whole trace counts as one
+};
+
+const char* name_of(StepSource source);  // "marks"
+
 struct Timeline {
   RankId rank;
   std::int32_t stage = 0;
   std::vector<Activity> activities;  // by begin
   std::vector<Window> steps;         // at least one
-  bool has_marks = false;            // of steps
+  StepSource steps_from = StepSource::kWhole;
   bool has_launches = false;
   std::vector<Window> host_waits;  // calls in which the host waits for the device
 };
@@ -76,9 +85,10 @@ enum class LabelStyle {
 // The finest style that the traces allow.
 LabelStyle style_for(const std::vector<Trace>& traces, const ForecastNames& names);
 
-// One timeline per rank, by rank. Errors: ranks that the layout does not have, or that stand twice.
+// One timeline per rank, by rank. Without marks its steps are found, or with `as_one_step` all of
+// it is one. Errors: ranks that the layout does not have, or that stand twice.
 Result<std::vector<Timeline>> timelines_of(const std::vector<Trace>& traces,
                                            const ForecastNames& names, LabelStyle style,
-                                           Labels& labels);
+                                           Labels& labels, bool as_one_step = false);
 
 }  // namespace stepcast

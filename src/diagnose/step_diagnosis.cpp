@@ -33,9 +33,10 @@ class Comparison {
     out_.style = style;
   }
 
-  Result<void> compare(const std::vector<Trace>& traces, std::optional<RankId> rank) {
+  Result<void> compare(const std::vector<Trace>& traces, const DiagnoseRules& rules) {
     split_all();
-    const auto main = main_timeline(rank);
+    const auto main = main_timeline(rules.rank);
+    as_one_step_ = rules.as_one_step;
     if (!main) return failure(main.error());
     main_ = *main;
     const Timeline& own = measured_[main_];
@@ -43,9 +44,9 @@ class Comparison {
     const std::size_t f = forecast_of(own.stage);
     out_.rank = own.rank;
     out_.stage = own.stage;
-    out_.has_marks = own.has_marks;
+    out_.steps_from = own.steps_from;
     out_.step_number = windows_[main_].number;
-    for (std::size_t i = own.steps.size() > 1 ? 1 : 0; i < own.steps.size(); ++i) {
+    for (std::size_t i = first_counted(own); i < own.steps.size(); ++i) {
       out_.step_lengths_s.push_back(own.steps[i].length());
     }
     out_.measured_s = now.length_s;
@@ -264,9 +265,15 @@ class Comparison {
       out_.notes.push_back(fmt::format("{} was recorded on '{}', and the scenario's cluster has {}",
                                        trace.file, trace.device_name, device.title));
     }
-    if (!out_.has_marks) {
+    if (out_.steps_from == StepSource::kRepetition) {
       out_.notes.emplace_back(
-          "the trace has no ProfilerStep marks: all that it holds counts as one step");
+          "the trace has no ProfilerStep marks: its steps are the rows of kernels that it repeats "
+          "(--one-step takes all of it as one)");
+    } else if (out_.steps_from == StepSource::kWhole) {
+      out_.notes.emplace_back(
+          as_one_step_ ? "all that the trace holds counts as one step"
+                       : "the trace has no ProfilerStep marks and repeats nothing: all that it "
+                         "holds counts as one step");
     }
     if (out_.style == LabelStyle::kFamilies) {
       out_.notes.emplace_back(
@@ -289,19 +296,20 @@ class Comparison {
   std::vector<bool> recomputes_;  // by kernels
   RankWaits waits_;
   std::size_t main_ = 0;
+  bool as_one_step_ = false;
 };
 
 }  // namespace
 
 Result<Diagnosis> diagnose(const Scenario& scenario, const Prediction& prediction,
                            const Trace& forecast, const std::vector<Trace>& traces,
-                           std::optional<RankId> rank) {
+                           const DiagnoseRules& rules) {
   const ForecastNames names(scenario);
   Diagnosis out;
   LabelStyle style = style_for(traces, names);
   auto own = timelines_of({forecast}, names, style, out.labels);
   if (!own) return failure(own.error());
-  auto measured = timelines_of(traces, names, style, out.labels);
+  auto measured = timelines_of(traces, names, style, out.labels, rules.as_one_step);
   if (!measured) return failure(measured.error());
   if (style == LabelStyle::kFamilies) {
     auto by_operation = timelines_of({forecast}, names, LabelStyle::kProducts, out.labels);
@@ -314,7 +322,8 @@ Result<Diagnosis> diagnose(const Scenario& scenario, const Prediction& predictio
   }
   Comparison comparison(scenario, prediction, std::move(*own), std::move(*measured), style, names,
                         out);
-  if (auto compared = comparison.compare(traces, rank); !compared) return failure(compared.error());
+  if (auto compared = comparison.compare(traces, rules); !compared)
+    return failure(compared.error());
   return out;
 }
 

@@ -90,7 +90,7 @@ struct Diagnosis {
   RankId rank;  // that is set beside its forecast
   std::int32_t stage = 0;
   LabelStyle style = LabelStyle::kFamilies;
-  bool has_marks = false;  // of steps; else the whole trace counts as one
+  StepSource steps_from = StepSource::kWhole;
   std::int64_t step_number = 0;
   std::vector<double> step_lengths_s;  // of all steps of this rank
   double forecast_s = 0, measured_s = 0;
@@ -108,10 +108,15 @@ struct Diagnosis {
   Labels labels;
 };
 
+struct DiagnoseRules {
+  std::optional<RankId> rank = {};  // set beside its forecast; none: the one that computes longest
+  bool as_one_step = false;         // all that a trace holds is one step, whatever its marks say
+};
+
 // `forecast` is the forecast's own trace (report/trace.h), read like any other. Errors: traces that
 // do not belong to the scenario.
 Result<Diagnosis> diagnose(const Scenario& scenario, const Prediction& prediction,
                            const Trace& forecast, const std::vector<Trace>& traces,
-                           std::optional<RankId> rank = {});
+                           const DiagnoseRules& rules = {});
 
 }  // namespace stepcast

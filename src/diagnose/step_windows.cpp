@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "diagnose/step_repetition.h"
+
 namespace stepcast {
 namespace {
 
@@ -46,18 +48,26 @@ void add_launched(const std::vector<TraceStep>& marks, Timeline& timeline) {
 
 }  // namespace
 
-void add_steps(const Trace& trace, std::int64_t process, Timeline& timeline) {
+void add_steps(const Trace& trace, std::int32_t device, const StepRules& rules,
+               Timeline& timeline) {
+  const std::int64_t process = trace.devices[static_cast<std::size_t>(device)];
   const std::vector<TraceStep> marks = marks_of(trace, process);
-  if (timeline.has_launches) {
+  if (rules.as_one_step) {
+    // Nothing but the whole is asked for.
+  } else if (timeline.has_launches) {
     add_launched(marks, timeline);
   } else {
     for (const TraceStep& mark : marks) {
       timeline.steps.push_back({mark.number, mark.begin_us * 1e-6, mark.end_us * 1e-6});
     }
   }
-  timeline.has_marks = !timeline.steps.empty();
-  if (timeline.has_marks) return;
-  // Without marks all that the file holds is one step, of all its ranks alike.
+  timeline.steps_from = StepSource::kMarks;
+  if (!timeline.steps.empty()) return;
+  if (!rules.as_one_step) timeline.steps = repeated_steps(trace, device, rules.least_kernels);
+  timeline.steps_from = StepSource::kRepetition;
+  if (!timeline.steps.empty()) return;
+  timeline.steps_from = StepSource::kWhole;
+  // All that the file holds, of all its ranks alike.
   double begin = trace.works.front().begin_us, end = trace.works.front().end_us;
   for (const TraceWork& one : trace.works) {
     begin = std::min(begin, one.begin_us);
@@ -66,8 +76,17 @@ void add_steps(const Trace& trace, std::int64_t process, Timeline& timeline) {
   timeline.steps = {{0, begin * 1e-6, std::max(end * 1e-6, last_end(timeline.activities))}};
 }
 
+const char* name_of(StepSource source) {
+  if (source == StepSource::kMarks) return "marks";
+  return source == StepSource::kRepetition ? "repetition" : "whole_trace";
+}
+
+std::size_t first_counted(const Timeline& timeline) {
+  return timeline.steps_from == StepSource::kMarks && timeline.steps.size() > 1 ? 1 : 0;
+}
+
 const Window& median_step(const Timeline& timeline) {
-  const std::size_t first = timeline.steps.size() > 1 ? 1 : 0;
+  const std::size_t first = first_counted(timeline);
   std::vector<std::size_t> order;
   for (std::size_t i = first; i < timeline.steps.size(); ++i) order.push_back(i);
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return timeline.steps[i].length(); });

@@ -7,11 +7,18 @@
 
 namespace stepcast {
 
-// Fills in the steps of a timeline whose activities are known. `process` is the trace's.
-void add_steps(const Trace& trace, std::int64_t process, Timeline& timeline);
+struct StepRules {
+  bool as_one_step = false;        // all of the trace
+  std::int64_t least_kernels = 1;  // of a step
+};
 
-// The step whose length is the median, and the lengths of all that count. The first of several is
-// left out: the profiler starts inside it.
+// Fills in the steps of a timeline whose activities are known, of a device of the trace. All of it
+// is one step if that is asked for, or nothing tells its steps.
+void add_steps(const Trace& trace, std::int32_t device, const StepRules& rules, Timeline& timeline);
+
+// The first of the steps that count: the profiler starts inside the first of several that it marks.
+std::size_t first_counted(const Timeline& timeline);
+// The one of them whose length is the median.
 const Window& median_step(const Timeline& timeline);
 
 }  // namespace stepcast

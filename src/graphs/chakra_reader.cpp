@@ -300,6 +300,10 @@ class RankReader {
       // A gather's size is what each rank brings; nccl-tests counts what each has in the end.
       if (node.collective == GraphCollective::kAllGather) {
         node.bytes *= static_cast<double>(size);
+        if (node.bytes > kMostGraphBytes) {
+          return fail_at(node, fmt::format("gathers {:g} bytes", node.bytes),
+                         fmt::format("at most {:g}", kMostGraphBytes));
+        }
       }
     }
   }

@@ -138,12 +138,9 @@ struct Target {
   const char* name;
   Result<Exported> (*write)(const Context& at);
 };
-constexpr Target kTargets[] = {{"torchrun", with_torchrun},
-                               {"slurm", with_slurm},
-                               {"kubernetes", manifest},
-                               {"peft", with_peft},
-                               {"torchtune", with_torchtune},
-                               {"rankmap", rank_map},
+constexpr Target kTargets[] = {{"torchrun", with_torchrun},     {"slurm", with_slurm},
+                               {"kubernetes", manifest},        {"peft", with_peft},
+                               {"torchtune", with_torchtune},   {"rankmap", rank_map},
                                {kScheduleTarget, schedule_file}};
 
 }  // namespace

@@ -11,12 +11,16 @@
 #include "recipes/json_keys.h"
 #include "recipes/kubernetes.h"
 #include "recipes/launch_format.h"
+#include "recipes/trl_script.h"
 #include "recipes/yaml_settings.h"
 
 namespace stepcast {
 namespace {
 
 constexpr const char* kHuggingFace = "huggingface";
+constexpr const char* kTrl = "trl";
+constexpr const char* kTrlScript = "trl-script";
+constexpr const char* kAccelerate = "accelerate";
 
 ImportedScenario read_hugging_face(const ImportInput& input) {
   ImportedScenario out;
@@ -47,6 +51,7 @@ std::vector<std::string> import_format_names() {
   std::vector<std::string> out;
   for (const LaunchFormat* format : launch_formats()) out.emplace_back(format->name);
   for (const YamlFormat& format : yaml_formats()) out.emplace_back(format.name);
+  out.emplace_back(kTrlScript);
   out.emplace_back(kHuggingFace);
   return out;
 }
@@ -54,6 +59,7 @@ std::vector<std::string> import_format_names() {
 std::string detect_format(const std::string& text) {
   if (is_model_config(text)) return kHuggingFace;
   if (const YamlFormat* yaml = yaml_format_of(text)) return yaml->name;
+  if (is_trl_script(text)) return kTrlScript;
   // The last format is asked first, because the first takes any text.
   for (auto at = launch_formats().rbegin(); at != launch_formats().rend(); ++at) {
     if ((*at)->recognises != nullptr && (*at)->recognises(text)) return (*at)->name;
@@ -61,13 +67,24 @@ std::string detect_format(const std::string& text) {
   return launch_formats().front()->name;
 }
 
+bool may_have_accelerate(const std::string& format) {
+  return format == kTrl || format == kTrlScript;
+}
+
+bool is_accelerate(const std::string& text) {
+  const YamlFormat* format = yaml_format_of(text);
+  return format != nullptr && format->name == std::string(kAccelerate);
+}
+
 bool is_script(const std::string& format) {
+  if (format == kTrlScript) return true;
   const LaunchFormat* found = launch_format_named(format);
   return found != nullptr && found->settings_file == nullptr;
 }
 
 ImportedScenario import_text(const std::string& format, const ImportInput& input) {
   if (const YamlFormat* yaml = yaml_format_named(format)) return read_yaml_settings(*yaml, input);
+  if (format == kTrlScript) return read_trl_script(input);
   const LaunchFormat* found = launch_format_named(format);
   return found != nullptr ? found->read(input) : read_hugging_face(input);
 }

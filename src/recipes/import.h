@@ -17,6 +17,9 @@ std::vector<std::string> import_format_names();
 // The name of the format that a file's text says it is.
 std::string detect_format(const std::string& text);
 bool is_script(const std::string& format);  // of the shell, which has variables
+// Settings of this format may have Accelerate's file beside them (ImportInput::accelerate).
+bool may_have_accelerate(const std::string& format);
+bool is_accelerate(const std::string& text);
 
 ImportedScenario import_text(const std::string& format, const ImportInput& input);
 

@@ -28,6 +28,11 @@ struct ImportInput {
   std::map<std::string, std::string> variables;  // of a shell script, set before it starts
   std::string models_folder;                     // the shipped models
   std::optional<std::int64_t> layers;            // of the model, where the file does not hold it
+  // Accelerate's file beside that of a script around Hugging Face's Trainer.
+  struct Beside {
+    std::string text, file;
+  };
+  std::optional<Beside> accelerate = {};
 };
 
 struct ImportedScenario {

@@ -10,7 +10,7 @@
 namespace stepcast {
 namespace {
 
-void read_deepspeed_section(JsonKeys& root, ImportedScenario& out) {
+void read_deepspeed_section(JsonKeys& root, bool has_batch, ImportedScenario& out) {
   JsonKeys keys = root.section("deepspeed_config");
   out.set_word("training.framework", "deepspeed", "distributed_type");
   if (const auto file = keys.text("deepspeed_config_file")) {
@@ -35,7 +35,7 @@ void read_deepspeed_section(JsonKeys& root, ImportedScenario& out) {
     out.set_word("training.grad_clip", *clip > 0 ? "global" : "none",
                  "deepspeed_config.gradient_clipping");
   }
-  if (keys.integer("gradient_accumulation_steps").value_or(1) > 1) {
+  if (keys.integer("gradient_accumulation_steps").value_or(1) > 1 && !has_batch) {
     out.warnings.emplace_back(
         "deepspeed_config.gradient_accumulation_steps counts with the "
         "micro-batch, which is not in this file: --global-batch");
@@ -75,7 +75,7 @@ void read_mesh(JsonKeys& root, ImportedScenario& out) {
 
 }  // namespace
 
-void read_accelerate(const SortedJson& root_json, const ImportInput&, ImportedScenario& out) {
+void read_accelerate(const SortedJson& root_json, const ImportInput& input, ImportedScenario& out) {
   JsonKeys root(root_json, "", out);
   // All processes of all machines.
   if (const auto gpus = root.integer("num_processes", 1)) out.gpus = gpus;
@@ -84,7 +84,7 @@ void read_accelerate(const SortedJson& root_json, const ImportInput&, ImportedSc
     JsonKeys fsdp = root.section("fsdp_config");
     read_fsdp_section(fsdp, out);
   } else if (kind == "DEEPSPEED") {
-    read_deepspeed_section(root, out);
+    read_deepspeed_section(root, input.accelerate.has_value(), out);
   } else if (kind == "NO" || kind == "MULTI_GPU") {
     set_plain_data_parallel("distributed_type", out);
   } else {

@@ -2,7 +2,9 @@
 // Recipes of TRL's commands and of scripts around Hugging Face's Trainer: TrainingArguments,
 // SFTConfig, ModelConfig (huggingface/trl, trl/trainer, 2026). How ranks share the model stands in
 // Accelerate's file beside it.
+#include "core/gathered_errors.h"
 #include "recipes/hugging_face_keys.h"
+#include "recipes/yaml_json.h"
 #include "recipes/yaml_settings.h"
 
 namespace stepcast {
@@ -20,8 +22,26 @@ void read_trl_adapters(JsonKeys& root, ImportedScenario& out) {
   set_lora_targets(modules, "lora_target_modules", out);
 }
 
+// Accelerate's file beside the script's: its keys are told by its name.
+void read_accelerate_beside(const ImportInput& input, ImportedScenario& out) {
+  const std::string own = out.file;
+  const std::size_t settings = out.settings.size();
+  out.file = input.accelerate->file;
+  const auto root = yaml_to_json(input.accelerate->text, out.file);
+  if (!root) {
+    append(out.errors, root.error());
+  } else {
+    read_accelerate(*root, input, out);
+  }
+  for (std::size_t i = settings; i < out.settings.size(); ++i) {
+    out.settings[i].origin = out.file + ": " + out.settings[i].origin;
+  }
+  out.file = own;
+}
+
 // The Trainer itself takes FSDP's words and a file of DeepSpeed, else Accelerate says it.
-void read_trl_sharding(JsonKeys& root, ImportedScenario& out) {
+void read_trl_sharding(JsonKeys& root, const ImportInput& input, ImportedScenario& out) {
+  if (input.accelerate) return read_accelerate_beside(input, out);
   const SortedJson* fsdp = root.raw("fsdp");
   if (const SortedJson* deepspeed = root.raw("deepspeed")) {
     out.set_word("training.framework", "deepspeed", "deepspeed");
@@ -37,9 +57,23 @@ void read_trl_sharding(JsonKeys& root, ImportedScenario& out) {
     return;
   }
   out.warnings.emplace_back(
-      "how ranks share the model stands in Accelerate's file: none of it is taken, --zero and --tp "
-      "say it");
+      "how ranks share the model stands in Accelerate's file: give it behind this one, or --zero "
+      "and --tp");
   set_plain_data_parallel("", out);
+}
+
+// TRL computes in bf16 unless it is told otherwise; words of its own go before Accelerate's.
+void read_trl_precision(JsonKeys& root, ImportedScenario& out) {
+  const bool is_said = root.has("fp16") || root.has("bf16");
+  const Setting* other = out.find("training.precision");
+  if (!is_said && other != nullptr && other->value != "\"fp32\"") return;
+  const bool fp16 = root.boolean("fp16").value_or(false);
+  const bool bf16 = root.boolean("bf16").value_or(!fp16);
+  out.set_word("training.precision",
+               bf16   ? "bf16"
+               : fp16 ? "fp16"
+                      : "fp32",
+               fp16 ? "fp16" : "bf16");
 }
 
 // Keys of data, logs, checkpoints and learning rates.
@@ -109,25 +143,21 @@ constexpr const char* kTrlWithoutCost[] = {"model_revision",
 
 }  // namespace
 
-void read_trl(const SortedJson& root_json, const ImportInput&, ImportedScenario& out) {
+void read_trl(const SortedJson& root_json, const ImportInput& input, ImportedScenario& out) {
   JsonKeys root(root_json, "", out);
   if (const auto model = root.text("model_name_or_path")) {
     out.set_word("model", *model, "model_name_or_path");
   }
-  read_trl_sharding(root, out);
+  read_trl_sharding(root, input, out);
   read_trl_adapters(root, out);
-  const bool fp16 = root.boolean("fp16").value_or(false);
-  const bool bf16 = root.boolean("bf16").value_or(!fp16);
-  out.set_word("training.precision",
-               bf16   ? "bf16"
-               : fp16 ? "fp16"
-                      : "fp32",
-               fp16 ? "fp16" : "bf16");
+  read_trl_precision(root, out);
   const bool is_newer = root.has("max_length");
   const char* length_key = is_newer ? "max_length" : "max_seq_length";
   root.integer("max_seq_length");
   root.set_count("training.sequence_length", length_key);
-  if (const auto on = root.boolean("gradient_checkpointing")) {
+  // Recomputed is whatever one of the two files says.
+  const auto on = root.boolean("gradient_checkpointing");
+  if (on && (*on || out.find("layout.recompute") == nullptr)) {
     out.set_word("layout.recompute", *on ? "full" : "none", "gradient_checkpointing");
   }
   set_device_batch(root.integer("per_device_train_batch_size", 1),

@@ -78,6 +78,7 @@ Written diagnosis_json(const Scenario& scenario, const Prediction& prediction,
   measured["rank"] = diagnosis.rank.value;
   put(measured, "step_time_s", diagnosis.measured_s);
   measured["steps"] = diagnosis.step_lengths_s.size();
+  measured["steps_from"] = name_of(diagnosis.steps_from);
   put(measured, "accounted_fraction", diagnosis.accounted);
   put(measured, "work_of_forecast", diagnosis.batch_ratio);
   put(out, "forecast_step_time_s", diagnosis.forecast_s);

@@ -98,7 +98,7 @@ std::string step_words(const Diagnosis& diagnosis) {
     const auto [least, most] = std::ranges::minmax(all);
     out += fmt::format(", the median of {} steps ({} to {})", all.size(), signed_time_text(least),
                        signed_time_text(most));
-  } else if (diagnosis.has_marks) {
+  } else if (diagnosis.steps_from == StepSource::kMarks) {
     out += fmt::format(", step {}", diagnosis.step_number);
   }
   return out + fmt::format("; {} of the step are accounted for", percent_text(diagnosis.accounted));
