@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,27 @@
 
 namespace stepcast {
 
+// The time of another kernel that could do the same.
+struct OtherKernel {
+  std::string kernel;
+  Measurement measurement;
+  GpuCondition condition;
+
+  static auto fields() {
+    using F = OtherKernel;
+    return std::tuple{json_field("kernel", &F::kernel).required(),
+                      json_field("measurement", &F::measurement).required(),
+                      json_field("condition", &F::condition)};
+  }
+};
+
 struct MeasuredOperation {
   Operation operation;  // not a collective
   Measurement measurement;
   GpuCondition condition = {};  // on a GPU
+  // Attention on a GPU: whose kernel it is, the faster one, and the other one beside it.
+  std::string kernel = {};
+  std::optional<OtherKernel> other = {};
 };
 
 // One way of communicating at several sizes.

@@ -9,6 +9,7 @@
 
 #include "calibrate/fit/fit_core_attention.h"
 #include "calibrate/fit/fit_gemm.h"
+#include "calibrate/fit/fit_grouped_products.h"
 #include "calibrate/fit/fit_memory_bound.h"
 #include "calibrate/profile_json.h"
 #include "cluster/local_cluster.h"
@@ -69,6 +70,7 @@ class CpuProfiler {
   CpuProfile make() {
     curves_ = Json::array();
     const Provenance provenance = add_gemms();
+    add_grouped();
     add_attention();
     add_memory_bound();
     add_exact();
@@ -120,6 +122,7 @@ class CpuProfiler {
   Json machine() const;
   double disturbance() const;
   Provenance add_gemms();
+  void add_grouped();
   void add_attention();
   void add_memory_bound();
   void add_exact();
@@ -129,6 +132,7 @@ class CpuProfiler {
   Accelerator accelerator_;
   Profile sheet_;
   std::map<std::string, const MeasuredOperation*> operations_;  // by signature
+  GemmFit dense_ = sheet_.gemm;                                 // of products, once they are fitted
   Json curves_;
   CpuProfile out_;
 };
@@ -194,7 +198,24 @@ Provenance CpuProfiler::add_gemms() {
                      {"form", write_form(surface.fit)},
                      {"samples", std::move(table)}});
   tell_fit(Curve::kGemm, samples.size(), surface.form, surface.held_out, samples.size() > 1);
+  dense_ = surface.fit;
   return provenance;
+}
+
+// Products of experts run one after the other; the form of the dense ones is theirs too.
+void CpuProfiler::add_grouped() {
+  std::vector<TimedGroupedGemm> products;
+  const auto grouped = [](const Operation::Work& work) { return std::get_if<GroupedGemm>(&work); };
+  for_each(grouped, [&](const GroupedGemm& work, const Measurement& measurement) {
+    if (work.input == DataType::kFp32) products.push_back({work, measurement.median_s});
+  });
+  if (products.empty()) return;
+  const GroupedProductCurve curve =
+      fit_grouped_products(accelerator_, products, [&](DataType) { return dense_; });
+  Json out = {{"operation", "grouped_gemm"}, {"provenance", name_of(Provenance::kInterpolated)}};
+  if (products.size() > 1) out["held_out_error"] = error_json(curve.held_out);
+  out["form"] = write_form(curve.fit);
+  curves_.push_back(std::move(out));
 }
 
 void CpuProfiler::add_attention() {

@@ -6,15 +6,14 @@
 #include "calibrate/measured_on_gpu.h"
 #include "core/json_fields.h"
 #include "core/text/escape.h"
-#include "cost/profile_curves.h"
 
 namespace stepcast {
 namespace {
 
-void tell(const std::optional<GpuRun::Sustained>& run, Curve curve, OwnRun& out) {
+void tell(const std::optional<GpuRun::Sustained>& run, GpuKernelKind kind, OwnRun& out) {
   if (!run) return;
-  out.sustained[curve] = run->factor;
-  out.machine["sustained_" + curve_names()[static_cast<std::size_t>(curve)]] =
+  out.sustained[kind] = run->factor;
+  out.machine[std::string("sustained_") + name_of(kind)] =
       fmt::format("{:.3f} of its time in a sample: {}{}", run->factor, run->operation,
                   words_of(run->condition));
 }
@@ -29,6 +28,24 @@ void tell(const std::optional<GpuRun::Beside>& beside, const std::string& name, 
 }
 
 }  // namespace
+
+std::optional<gpu_run::Sustained>& gpu_run::SustainedKernels::of(GpuKernelKind kind) {
+  switch (kind) {
+    case GpuKernelKind::kGemm:
+      return gemm;
+    case GpuKernelKind::kGemmFp8:
+      return gemm_fp8;
+    case GpuKernelKind::kGroupedGemm:
+      return grouped_gemm;
+    case GpuKernelKind::kAttention:
+      return attention;
+    case GpuKernelKind::kAttentionBackward:
+      return attention_backward;
+    case GpuKernelKind::kMemoryBound:
+      break;
+  }
+  return memory_bound;
+}
 
 void GpuRun::check(const JsonValue& value) const {
   if (!machine.is_object()) {
@@ -52,9 +69,11 @@ OwnRun own_run_of(const GpuRun& run, const ClusterSpec& cluster) {
   out.host.launch_s = run.host.launch_s;
   out.host.graph_launch_s = run.host.graph_launch_s;
   out.host.collective_s = run.host.collective_s.value_or(run.host.launch_s);
-  tell(run.sustained.gemm, Curve::kGemm, out);
-  tell(run.sustained.attention, Curve::kAttention, out);
-  tell(run.sustained.memory_bound, Curve::kMemoryBound, out);
+  gpu_run::SustainedKernels sustained = run.sustained;
+  for (int i = 0; i < kGpuKernelKinds; ++i) {
+    const auto kind = static_cast<GpuKernelKind>(i);
+    tell(sustained.of(kind), kind, out);
+  }
   tell(run.beside.all_reduce, "all_reduce", out);
   tell(run.beside.copies.to_device, "copy_to_device", out);
   tell(run.beside.copies.to_host, "copy_to_host", out);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "calibrate/gpu_kernel_kind.h"
 #include "calibrate/import/imported.h"
 #include "calibrate/protocol/gpu_condition.h"
 #include "cluster/cluster.h"
@@ -47,18 +48,20 @@ struct Sustained {
                       json_field("condition", &Sustained::condition)};
   }
 };
-// The longest needed kernel of each curve, under the curve's name.
+// The longest needed kernel of each kind, under the kind's name.
 struct SustainedKernels {
-  std::optional<Sustained> gemm, attention, memory_bound;
+  std::optional<Sustained> gemm, gemm_fp8, grouped_gemm, attention, attention_backward,
+      memory_bound;
 
-  // The curve is one that a GPU's kernels go into (gpu_curve_of()).
-  std::optional<Sustained>& of(Curve curve) {
-    return curve == Curve::kGemm ? gemm : curve == Curve::kAttention ? attention : memory_bound;
-  }
+  std::optional<Sustained>& of(GpuKernelKind kind);
 
   static auto fields() {
     using F = SustainedKernels;
-    return std::tuple{json_field("gemm", &F::gemm), json_field("attention", &F::attention),
+    return std::tuple{json_field("gemm", &F::gemm),
+                      json_field("gemm_fp8", &F::gemm_fp8),
+                      json_field("grouped_gemm", &F::grouped_gemm),
+                      json_field("attention", &F::attention),
+                      json_field("attention_backward", &F::attention_backward),
                       json_field("memory_bound", &F::memory_bound)};
   }
 };

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/measured_on_gpu.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "core/statistics.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 
@@ -20,7 +25,16 @@ class Curves {
     const double clock_mhz = measured.condition.sm_clock_mhz;
     const Operation::Work& work = measured.operation.work;
     if (const auto gemm = product_of(work)) add(*gemm, seconds, clock_mhz);
-    if (const auto* attention = std::get_if<Attention>(&work)) add(*attention, seconds, clock_mhz);
+    if (const auto* attention = std::get_if<Attention>(&work)) {
+      add(*attention, attention_kernel_, seconds, clock_mhz);
+      if (measured.other) {
+        const OtherKernel& other = *measured.other;
+        add(*attention, curve_of(measured.kernel), seconds, clock_mhz);
+        add(*attention, curve_of(other.kernel), other.measurement.median_s,
+            other.condition.sm_clock_mhz);
+      }
+    }
+    if (const auto* grouped = std::get_if<GroupedGemm>(&work)) add(*grouped, seconds);
     if (const auto kernel = memory_bound(work)) add(*kernel, seconds);
   }
   Imported take() { return std::move(out_); }
@@ -41,7 +55,20 @@ class Curves {
                        gemm.accumulate, clock_mhz});
   }
 
-  void add(const Attention& a, double seconds, double clock_mhz) {
+  // Frameworks run cuDNN's kernels too, and the own ones are this program's alone.
+  std::string curve_of(const std::string& kernel) const {
+    return kernel == "own" ? attention_kernel_ + "-own" : kernel;
+  }
+
+  void add(const GroupedGemm& grouped, double seconds) {
+    if (size_of(grouped.input) > 2) {
+      ++out_.left_out["products of 32-bit operands: profiles of GPUs have no curve for them"];
+      return;
+    }
+    out_.grouped.push_back({grouped, seconds});
+  }
+
+  void add(const Attention& a, const std::string& curve, double seconds, double clock_mhz) {
     if (size_of(a.type) > 2) {
       ++out_.left_out["attention of 32-bit operands: profiles of GPUs have no curve for it"];
       return;
@@ -51,7 +78,7 @@ class Curves {
       return;
     }
     const double fraction = fraction_of_peak(flops_of(a), a.type, seconds);
-    out_.attention[attention_kernel_].push_back(
+    out_.attention[curve].push_back(
         {a.backward ? AttentionPass::kBackward : AttentionPass::kForward,
          {a.backward, a.batch, a.heads, a.kv_heads, a.query_length, a.head_dim, a.causal, fraction,
           clock_mhz},
@@ -76,14 +103,21 @@ Imported curves_of(const std::vector<MeasuredOperation>& operations, const Accel
   return curves.take();
 }
 
-std::optional<Curve> gpu_curve_of(const Operation::Work& work) {
-  if (const auto gemm = product_of(work)) {
-    return size_of(gemm->input) > 2 ? std::nullopt : std::optional(Curve::kGemm);
+std::string attention_compared(const std::vector<MeasuredOperation>& operations) {
+  std::map<std::string, int> faster;
+  std::vector<double> ratios;
+  for (const MeasuredOperation& measured : operations) {
+    if (!measured.other) continue;
+    const double own = measured.measurement.median_s, other = measured.other->measurement.median_s;
+    ++faster[own <= other ? measured.kernel : measured.other->kernel];
+    ratios.push_back(std::min(own, other) / std::max(own, other));
   }
-  if (const auto* attention = std::get_if<Attention>(&work)) {
-    return size_of(attention->type) > 2 ? std::nullopt : std::optional(Curve::kAttention);
-  }
-  return memory_bound(work) ? std::optional(Curve::kMemoryBound) : std::nullopt;
+  if (ratios.empty()) return "";
+  std::vector<std::string> counts;
+  for (const auto& [kernel, count] : faster)
+    counts.push_back(fmt::format("{} for {}", kernel, count));
+  return fmt::format("of {} shapes faster: {}; in the median in {:.2f} of the other's time",
+                     ratios.size(), fmt::join(counts, ", "), median(ratios));
 }
 
 std::optional<double> sms_per_channel(double slowdown, std::int64_t ranks, ByteCount bytes,

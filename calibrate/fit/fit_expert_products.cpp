@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/fit/fit_expert_products.h"
 
-#include <cmath>
-
-#include "calibrate/fit/least_squares.h"
+#include "calibrate/fit/fit_grouped_products.h"
 #include "cost/gemm_cost.h"
 
 namespace stepcast {
 namespace {
-
-const std::vector<FreeParameter<GroupedFit>>& free_parameters() {
-  static const std::vector<FreeParameter<GroupedFit>> parameters = {
-      {[](GroupedFit& g) -> double& { return g.rate; }, 0.3, 1.6, 0},
-      {[](GroupedFit& g) -> double& { return g.bandwidth; }, 0.2, 1.5, 0},
-      {[](GroupedFit& g) -> double& { return g.role_factor[1]; }, 0.5, 2, 0},
-      {[](GroupedFit& g) -> double& { return g.role_factor[2]; }, 0.5, 3, 0},
-      {[](GroupedFit& g) -> double& { return g.group_s; }, 1e-8, 5e-5, 0.02}};
-  return parameters;
-}
 
 GroupedGemm grouped_of(const ExpertProduct& product) {
   const bool gradient = product.role == GemmRole::kWeightGradient;
@@ -31,16 +19,13 @@ GroupedGemm grouped_of(const ExpertProduct& product) {
           gradient};
 }
 
-std::vector<double> log_ratios(const GroupedFit& trial, const Accelerator& accelerator,
-                               const GemmFit& dense, const std::vector<ExpertProduct>& products) {
-  std::vector<double> out;
-  out.reserve(products.size());
+std::vector<TimedGroupedGemm> timed(const Accelerator& accelerator,
+                                    const std::vector<ExpertProduct>& products) {
   const double peak = matrix_peak(accelerator, DataType::kBf16).value();
+  std::vector<TimedGroupedGemm> out;
   for (const ExpertProduct& product : products) {
     const GroupedGemm grouped = grouped_of(product);
-    const double measured = flops_of(grouped) / (peak * product.efficiency);
-    const double form = grouped_form_time(trial, dense, accelerator, mean_gemm_of(grouped)).value();
-    out.push_back(std::log(form / measured));
+    out.push_back({grouped, flops_of(grouped) / (peak * product.efficiency)});
   }
   return out;
 }
@@ -49,15 +34,13 @@ std::vector<double> log_ratios(const GroupedFit& trial, const Accelerator& accel
 
 ExpertProductCurve fit_expert_products(const Accelerator& accelerator,
                                        const ExpertProductTable& table, const GemmFit& dense) {
-  GroupedFit start;
-  start.group_s = 1e-6;
-  const auto residuals = [&](const GroupedFit& trial) {
-    return log_ratios(trial, accelerator, dense, table.products);
-  };
-  const GroupedFit fitted = fit_free(start, free_parameters(), residuals);
-  const FitError form = fit_error(residuals(fitted));
-  if (table.held_out.empty()) return {fitted, form, form};
-  return {fitted, form, fit_error(log_ratios(fitted, accelerator, dense, table.held_out))};
+  const DenseForm of_all = [&](DataType) { return dense; };
+  const GroupedProductCurve curve =
+      fit_grouped_products(accelerator, timed(accelerator, table.products), of_all);
+  if (table.held_out.empty()) return {curve.fit, curve.form, curve.form};
+  return {curve.fit, curve.form,
+          fit_error(grouped_log_ratios(curve.fit, accelerator, timed(accelerator, table.held_out),
+                                       of_all))};
 }
 
 }  // namespace stepcast

@@ -12,7 +12,9 @@
 
 #include "calibrate/fit/fit_attention.h"
 #include "calibrate/fit/fit_collectives.h"
+#include "calibrate/fit/fit_grouped_products.h"
 #include "calibrate/fit/fit_memory_bound.h"
+#include "calibrate/gpu_kernel_kind.h"
 #include "cluster/cluster.h"
 #include "core/result.h"
 #include "cost/profile.h"
@@ -32,9 +34,10 @@ struct ImportedCollective {
 // Holds what is measured in place rather than read: the framework that owns the kernels, its host.
 struct OwnRun {
   Framework framework = own_executor();
+  std::string attention_kernel;  // the curve of what this framework runs
   HostFit host;
-  // Time of a kernel without rest for seconds over its time in a sample, by curve.
-  std::map<Curve, double> sustained;
+  // Time of a kernel without rest for seconds over its time in a sample.
+  std::map<GpuKernelKind, double> sustained;
   std::optional<double> sms_per_channel;       // none: no collective was measured beside kernels
   std::map<std::string, std::string> machine;  // facts, by the profile's key
 };
@@ -46,6 +49,7 @@ struct Imported {
   std::map<std::string, std::vector<AttentionMeasurement>> attention;         // by kernel
   std::map<std::string, std::vector<AttentionMeasurement>> attention_unseen;  // by no fit
   std::vector<TimedKernel> elementwise;
+  std::vector<TimedGroupedGemm> grouped;
   std::vector<ImportedCollective> collectives;
   std::optional<OwnRun> own_run;                 // none: of an unknown program
   std::vector<std::string> sources;              // as the files state them, else the files' names
@@ -54,7 +58,7 @@ struct Imported {
 
   bool empty() const {
     return gemms.empty() && gemms_fp8.empty() && gemms_alone.empty() && attention.empty() &&
-           elementwise.empty() && collectives.empty();
+           elementwise.empty() && grouped.empty() && collectives.empty();
   }
 };
 

@@ -116,11 +116,13 @@ class ImportedProfiler {
     for (const auto& [kernel, points] : in_.attention) {
       std::vector<AttentionMeasurement> in_a_step = medians(points);
       for (AttentionMeasurement& point : in_a_step) {
-        point.seconds *= sustained(Curve::kAttention);
-        point.sample.efficiency /= sustained(Curve::kAttention);
+        const double factor = sustained(attention_kind(point.sample.backward));
+        point.seconds *= factor;
+        point.sample.efficiency /= factor;
       }
       add_attention(kernel, in_a_step);
     }
+    add_grouped();
     add_memory_bound();
     add_collectives();
     if (!errors_.empty()) return failure(std::move(errors_));
@@ -138,14 +140,15 @@ class ImportedProfiler {
   double& sigma(Curve curve) { return profile().sigma[static_cast<std::size_t>(curve)]; }
 
   // The pace of a step multiplies a measured time by this; 1 if nothing was measured of it.
-  double sustained(Curve curve) const {
+  double sustained(GpuKernelKind kind) const {
     if (!in_.own_run) return 1;
-    const auto found = in_.own_run->sustained.find(curve);
+    const auto found = in_.own_run->sustained.find(kind);
     return found == in_.own_run->sustained.end() ? 1 : found->second;
   }
-  std::vector<GemmSample> in_a_step(const std::vector<GemmSample>& samples) const {
+  std::vector<GemmSample> in_a_step(const std::vector<GemmSample>& samples,
+                                    GpuKernelKind kind) const {
     std::vector<GemmSample> out = medians(samples);
-    for (GemmSample& sample : out) sample.efficiency /= sustained(Curve::kGemm);
+    for (GemmSample& sample : out) sample.efficiency /= sustained(kind);
     return out;
   }
 
@@ -224,7 +227,7 @@ class ImportedProfiler {
       sigma(Curve::kGemm) = log_error_of(held_out_of("gemm bf16"));
     }
     if (in_.gemms.empty()) return;
-    const std::vector<GemmSample> samples = in_a_step(in_.gemms);
+    const std::vector<GemmSample> samples = in_a_step(in_.gemms, GpuKernelKind::kGemm);
     if (table) {  // a step's products tell what a step adds
       profile().gemm = fit_gemm_in_training(device_, samples, profile().gemm);
       return;
@@ -250,11 +253,32 @@ class ImportedProfiler {
       return;
     }
     if (in_.gemms_fp8.empty()) return;
-    profile().gemm_fp8.fit.back_to_back = 0;
-    const FittedSurface surface = fit_gemm_scattered(device_, in_a_step(in_.gemms_fp8),
-                                                     profile().gemm_fp8.fit, DataType::kFp8);
-    profile().gemm_fp8.fit = surface.fit;
+    GemmCurve& curve = profile().gemm_fp8;
+    curve.fit.back_to_back = 0;
+    const std::vector<GemmSample> samples = in_a_step(in_.gemms_fp8, GpuKernelKind::kGemmFp8);
+    const FittedSurface surface = fit_gemm_scattered(device_, samples, curve.fit, DataType::kFp8);
+    curve.fit = surface.fit;
     note_fit("gemm fp8", surface.form, surface.held_out);
+    // Products that were measured on purpose bend the form; those of a trace are of an unknown run.
+    if (!in_.own_run) return;
+    curve.samples = samples;
+    curve.provenance = Provenance::kInterpolated;
+    curve.samples_provenance = Provenance::kMeasured;
+    curve.neighbourhood.all_roles = false;
+  }
+
+  void add_grouped() {
+    if (in_.grouped.empty()) return;
+    std::vector<TimedGroupedGemm> products = in_.grouped;
+    for (TimedGroupedGemm& product : products) {
+      product.seconds *= sustained(GpuKernelKind::kGroupedGemm);
+    }
+    const GroupedProductCurve curve = fit_grouped_products(device_, products, [&](DataType type) {
+      return is_scaled(type) ? profile().gemm_fp8.fit : profile().gemm;
+    });
+    profile().grouped = curve.fit;
+    profile().grouped_provenance = Provenance::kInterpolated;
+    note_fit("grouped gemm", curve.form, curve.held_out);
   }
 
   void add_attention(const std::string& kernel, const std::vector<AttentionMeasurement>& points) {
@@ -285,7 +309,9 @@ class ImportedProfiler {
     variant->samples = curve.samples;
     note_fit("attention " + kernel, curve.form, curve.held_out);
     if (in_.own_run) {
-      profile().attention_kernel[in_.own_run->framework] = kernel;
+      if (kernel == in_.own_run->attention_kernel) {
+        profile().attention_kernel[in_.own_run->framework] = kernel;
+      }
     } else if (fresh && in_.attention.size() == 1) {
       // If the only imported kernel is unknown to the base, it is the one that was run.
       profile().attention_kernel.fill(kernel);
@@ -304,7 +330,9 @@ class ImportedProfiler {
   void add_memory_bound() {
     if (in_.elementwise.empty()) return;
     std::vector<TimedKernel> kernels = medians(in_.elementwise);
-    for (TimedKernel& kernel : kernels) kernel.seconds *= sustained(Curve::kMemoryBound);
+    for (TimedKernel& kernel : kernels) {
+      kernel.seconds *= sustained(GpuKernelKind::kMemoryBound);
+    }
     const MemoryCurve curve = fit_memory_bound(device_, kernels, profile().memory);
     profile().memory = curve.fit;
     profile().memory_provenance = Provenance::kInterpolated;

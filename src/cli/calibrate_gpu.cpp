@@ -80,6 +80,11 @@ int make_profile(const Wanted& wanted, const fs::path& folder, const DataFolders
   Imported measured = curves_of(operations, wanted.cluster->accelerator, kAttentionKernel);
   add_collectives(collectives, measured);
   measured.own_run = own_run_of(*run, *wanted.cluster);
+  measured.own_run->attention_kernel = kAttentionKernel;
+  if (const std::string told = attention_compared(operations); !told.empty()) {
+    measured.own_run->machine["attention_compared"] = told;
+    measured.remarks.push_back("attention by cuDNN and by own kernels: " + told);
+  }
   if (registered && !collectives.empty()) {
     measured.own_run->machine["collective_buffers"] = "registered";
   }

@@ -76,6 +76,8 @@ void RankResults::read_operation_point(const JsonValue& value) {
   if (const auto condition = reader.value("condition")) {
     point.condition = read_gpu_condition(*condition);
   }
+  if (reader.value("kernel")) point.kernel = reader.required_text("kernel");
+  if (const auto other = reader.value("other")) point.other = read_object<OtherKernel>(*other);
   std::string key = signature(point.operation);
   auto& all = operations_[key];
   if (of_this_launch_.insert(std::move(key)).second) all.clear();

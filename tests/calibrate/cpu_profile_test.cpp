@@ -214,6 +214,42 @@ TEST(CpuProfile, PredictsProductsOfALawThatItsFormDoesNotHold) {
   EXPECT_LT(quantile(errors, 0.9), 0.05);
 }
 
+// Products of experts at 0.8 of the rate of dense ones, and 2 us for each group: the profile's form
+// of them prices others.
+TEST(CpuProfile, ProductsOfExpertsHaveAFormOfTheirOwn) {
+  const Accelerator core = cpu_accelerator(facts(), 1);
+  const GemmFit dense = data_sheet_profile(core).gemm;
+  GroupedFit slow;
+  slow.rate = 0.8;
+  slow.group_s = 2e-6;
+  const auto law = [&](const Operation& o) {
+    const auto* grouped = std::get_if<GroupedGemm>(&o.work);
+    return grouped == nullptr
+               ? gemm_form_time(dense, core, std::get<Gemm>(o.work)).value()
+               : grouped_form_time(slow, dense, core, mean_gemm_of(*grouped)).value();
+  };
+  const auto experts = [](GemmRole role, std::int64_t rows) {
+    return bare("experts",
+                GroupedGemm{role, 4, rows, 512, 256, DataType::kFp32, DataType::kFp32, false});
+  };
+  Laboratory laboratory(0);
+  for (const std::int64_t n : {128, 256, 512, 1024}) {
+    laboratory.measure(
+        bare("g", Gemm{GemmRole::kForward, 1, n, n, n, DataType::kFp32, DataType::kFp32, false}),
+        law);
+  }
+  for (const std::int64_t rows : {256, 1024, 4096}) {
+    for (const GemmRole role :
+         {GemmRole::kForward, GemmRole::kInputGradient, GemmRole::kWeightGradient}) {
+      laboratory.measure(experts(role, rows), law);
+    }
+  }
+  const Loaded loaded(laboratory.out);
+  const Operation other = experts(GemmRole::kForward, 2048);
+  EXPECT_NEAR(loaded.costs().price(other).time.value() / law(other), 1, 0.05);
+  EXPECT_EQ(loaded.profile.grouped_provenance, Provenance::kInterpolated);
+}
+
 // Three products at half of the speed that the data sheet's form gives them.
 TEST(CpuProfile, ScalesTheFamilysFormToAFewProducts) {
   const Accelerator core = cpu_accelerator(facts(), 1);

@@ -30,7 +30,7 @@ GpuRun some_run() {
   out.device = "NVIDIA H200";
   out.host.launch_s = 2e-6;
   out.host.graph_launch_s = 1e-6;
-  out.sustained.of(Curve::kGemm) =
+  out.sustained.of(GpuKernelKind::kGemm) =
       GpuRun::Sustained{1.1209, "gemm forward", {1410, 0, {"power_cap"}}};
   out.beside.all_reduce = GpuRun::Beside{1.25, 1.5, std::nullopt, 2, 64 << 20};
   out.beside.copies.to_host = GpuRun::Beside{1.01, 1.02, 5.5e10};
@@ -46,12 +46,35 @@ TEST(GpuRun, IsReadAsItWasWritten) {
   const auto read = load_gpu_run(folder / "gpu.json");
   ASSERT_TRUE(read) << to_string(read.error());
   GpuRun again = *read;
-  EXPECT_EQ(again.sustained.of(Curve::kGemm)->condition.held_by,
+  EXPECT_EQ(again.sustained.of(GpuKernelKind::kGemm)->condition.held_by,
             std::set<std::string>{"power_cap"});
-  EXPECT_FALSE(again.sustained.of(Curve::kAttention));
+  EXPECT_FALSE(again.sustained.of(GpuKernelKind::kAttention));
   EXPECT_EQ(again.beside.all_reduce->ranks, 2);
   EXPECT_FALSE(again.beside.copies.on_device);
   EXPECT_EQ(again.machine["cuda"], 13);
+}
+
+// Every kind of kernel has a factor of its own.
+TEST(GpuRun, KeepsTheKindsApart) {
+  GpuRun run;
+  std::map<GpuKernelKind, double> factors;
+  for (int i = 0; i < kGpuKernelKinds; ++i) {
+    const auto kind = static_cast<GpuKernelKind>(i);
+    factors[kind] = 1 + 0.01 * i;
+    run.sustained.of(kind) = GpuRun::Sustained{factors[kind], name_of(kind), {}};
+  }
+  const TemporaryFolder folder;
+  folder.write("gpu.json", gpu_run_text([&] {
+                 run.device = "NVIDIA H200";
+                 return run;
+               }()));
+  const auto read = load_gpu_run(folder / "gpu.json");
+  ASSERT_TRUE(read) << to_string(read.error());
+  const OwnRun own = own_run_of(*read, {});
+  EXPECT_EQ(own.sustained, factors);
+  EXPECT_EQ(own.machine.at("sustained_gemm_fp8"), "1.010 of its time in a sample: gemm_fp8");
+  EXPECT_EQ(own.machine.at("sustained_attention_backward"),
+            "1.040 of its time in a sample: attention_backward");
 }
 
 // A profile says under "machine" what no cost model reads.
@@ -60,7 +83,7 @@ TEST(GpuRun, BecomesTheOwnRunOfAProfile) {
   EXPECT_EQ(own.host.launch_s, 2e-6);
   EXPECT_EQ(own.host.graph_launch_s, 1e-6);
   EXPECT_EQ(own.host.collective_s, 2e-6);  // none was measured
-  EXPECT_EQ(own.sustained, (std::map<Curve, double>{{Curve::kGemm, 1.1209}}));
+  EXPECT_EQ(own.sustained, (std::map<GpuKernelKind, double>{{GpuKernelKind::kGemm, 1.1209}}));
   EXPECT_EQ(own.machine,
             (std::map<std::string, std::string>{
                 {"sustained_gemm",

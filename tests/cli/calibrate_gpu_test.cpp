@@ -66,6 +66,52 @@ TEST(CalibrateGpu, AForecastTakesTheMeasuredTimes) {
   EXPECT_EQ(written["host"]["frameworks"], nlohmann::json({"native"}));
 }
 
+std::vector<std::string> curves_of(const nlohmann::json& profile, const std::string& operation) {
+  std::vector<std::string> out;
+  for (const auto& curve : profile["curves"]) {
+    if (curve["operation"] == operation) out.push_back(curve.value("kernel", operation));
+  }
+  return out;
+}
+
+// Products of experts have a form of their own, and attention a curve for each kernel.
+TEST(CalibrateGpu, ExpertsAndBothKernelsOfAttentionAreInTheProfile) {
+  const Folder folder;
+  const std::string profile = folder / "experts.json";
+  const Environment gpu("STEPCAST_GPU_PROGRAM", STEPCAST_FAKE_GPU);
+  const Outcome made = run({"calibrate",
+                            "--backend",
+                            "cuda",
+                            "--cluster",
+                            "dgx-h200",
+                            "--model",
+                            "mixtral-8x7b",
+                            "--framework",
+                            "native",
+                            "--global-batch",
+                            "8",
+                            "--seq",
+                            "4096",
+                            "--dp",
+                            "8",
+                            "--ep",
+                            "8",
+                            "--zero",
+                            "1",
+                            "-o",
+                            profile});
+  ASSERT_EQ(made.code, 0) << made.error;
+  const std::string told = "cudnn for 2; in the median in 0.25 of the other's time";
+  EXPECT_TRUE(has(made.error, told)) << made.error;
+  const auto written = nlohmann::json::parse(testing::read_file(profile));
+  EXPECT_EQ(written["machine"]["attention_compared"], "of 2 shapes faster: " + told);
+  EXPECT_EQ(curves_of(written, "grouped_gemm"), std::vector<std::string>{"grouped_gemm"});
+  const auto kernels = curves_of(written, "attention");
+  for (const char* kernel : {"stepcast", "stepcast-own", "cudnn"}) {
+    EXPECT_EQ(std::count(kernels.begin(), kernels.end(), kernel), 1) << kernel;
+  }
+}
+
 TEST(CalibrateGpu, AKernelThatBreaksTheGpuEndsItsProcessAndAnotherGoesOn) {
   const Folder folder;
   const std::string profile = folder / "two-broke.json";

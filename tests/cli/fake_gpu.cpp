@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for stepcast-gpu where there is no GPU: every kernel takes half of the peak of the
-// scenario's device, or STEPCAST_FAKE_SPEED times that. STEPCAST_FAKE_DEVICE names the device, of
+// scenario's device, or STEPCAST_FAKE_SPEED times that; attention is cuDNN's, and by own kernels it
+// takes four times as long. STEPCAST_FAKE_DEVICE names the device, of
 // which there are STEPCAST_FAKE_GPUS. An all-reduce among the ranks of the job takes 20 us and 1 ms
 // per MB. A run computes nothing: every instruction takes 1 ms and every step half a second.
 // STEPCAST_FAKE names what goes wrong.
@@ -10,11 +11,13 @@
 #include <iterator>
 #include <string>
 
+#include "calibrate/cpu_measurements.h"
 #include "calibrate/gpu_run.h"
 #include "calibrate/protocol/needed_shapes.h"
 #include "calibrate/protocol/operation_json.h"
 #include "calibrate/protocol/protocol.h"
 #include "core/atomic_file.h"
+#include "core/json_fields.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "cost/attention_cost.h"
@@ -25,6 +28,8 @@
 namespace {
 
 using namespace stepcast;
+
+constexpr double kOwnAttention = 4;  // times what cuDNN's takes
 
 std::string variable(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
@@ -39,6 +44,9 @@ double seconds_at_peak(const Operation& operation, const Accelerator& device) {
   }
   if (const auto* attention = std::get_if<Attention>(&operation.work)) {
     return flops_of(*attention) / matrix_peak(device, attention->type).value();
+  }
+  if (const auto* grouped = std::get_if<GroupedGemm>(&operation.work)) {
+    return flops_of(*grouped) / matrix_peak(device, grouped->input).value();
   }
   return memory_bound(operation.work)->bytes / device.memory_bandwidth.value();
 }
@@ -97,6 +105,10 @@ Result<void> measure(JsonDocument& job) {
       measured.stopped = Stop::kPrecise;
       operations.push_back({{"operation", operation_json(kernel.operation)},
                             {"measurement", measurement_json(measured)}});
+      if (!std::holds_alternative<Attention>(kernel.operation.work)) continue;
+      measured.median_s *= kOwnAttention;
+      operations.back()["kernel"] = "cudnn";
+      operations.back()["other"] = json_of(OtherKernel{"own", measured, {}});
     }
   }
   if (own_rank() != 0) return {};

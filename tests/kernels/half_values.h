@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cuda/fp8.h"
 #include "kernels/cuda/half_types.h"
 
 namespace stepcast::cuda {
@@ -38,6 +39,15 @@ inline float nearest(float x, int bits, int least) {
   if (x == 0 || !std::isfinite(x)) return x;
   const int unit = std::max(std::ilogb(x) - bits, least);
   return std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
+}
+
+inline float to_float(Fp8 x) {
+  const int exponent = x.bits >> 3 & 15, fraction = x.bits & 7;
+  const float magnitude = (x.bits & 0x7f) == 0x7f ? NAN
+                          : exponent == 0
+                              ? std::ldexp(static_cast<float>(fraction), -9)
+                              : std::ldexp(static_cast<float>(8 + fraction), exponent - 10);
+  return (x.bits & 0x80) != 0 ? -magnitude : magnitude;
 }
 
 template <typename T>

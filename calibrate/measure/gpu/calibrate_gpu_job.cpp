@@ -8,9 +8,12 @@
 #include <chrono>
 #include <ctime>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "calibrate/cpu_measurements.h"
 #include "calibrate/device_name.h"
+#include "calibrate/gpu_kernel_kind.h"
 #include "calibrate/gpu_run.h"
 #include "calibrate/measure/collective_sampler.h"
 #include "calibrate/measure/gpu/device_collectives.h"
@@ -18,7 +21,6 @@
 #include "calibrate/measure/gpu/gpu_timer.h"
 #include "calibrate/measure/gpu/overlap_sampler.h"
 #include "calibrate/measure/gpu/this_gpu.h"
-#include "calibrate/measured_on_gpu.h"
 #include "calibrate/protocol/attempts.h"
 #include "calibrate/protocol/journal.h"
 #include "calibrate/protocol/machine_facts.h"
@@ -93,7 +95,7 @@ class CalibrateGpuJob {
       report_.progress("kernels", done_++, all_, operation.name);
       measure(operation);
     }
-    for (const auto& [curve, operation] : longest_) measure_sustained(curve, operation);
+    for (const auto& [kind, operation] : longest_) measure_sustained(kind, operation);
     for (const auto& [why, count] : left_out_) report_.warning(fmt::format("{} {}", count, why));
     for (const std::string& worry : kernels_.attention_kernels().worries()) report_.warning(worry);
     tell_machine();
@@ -304,17 +306,17 @@ class CalibrateGpuJob {
     return is_protecting(condition);
   }
 
-  // The needed kernel that takes longest stands for all of its curve.
+  // The needed kernel that takes longest stands for all of its kind.
   void keep_longest(const Operation& operation, double seconds) {
-    const auto curve = gpu_curve_of(operation.work);
-    if (!curve || done_ > needed_) return;
-    const auto known = longest_.find(*curve);
+    const auto kind = gpu_kernel_kind(operation.work);
+    if (!kind || done_ > needed_) return;
+    const auto known = longest_.find(*kind);
     if (known != longest_.end() && known->second.seconds >= seconds) return;
-    longest_.insert_or_assign(*curve, Longest{operation, seconds});
+    longest_.insert_or_assign(*kind, Longest{operation, seconds});
   }
 
   // Measures seconds without rest, because kernels of a step follow each other at the power limit.
-  void measure_sustained(Curve curve, const Longest& longest) {
+  void measure_sustained(GpuKernelKind kind, const Longest& longest) {
     report_.progress("sustained", 0, 1, longest.operation.name);
     const std::string key = "sustained " + signature(longest.operation);
     attempt(key, longest.operation.name, [&] {
@@ -325,7 +327,7 @@ class CalibrateGpuJob {
       append(journal_, {key, {}, json_of(told)});
     });
     if (const JournalPoint* known = journal_.find(key)) {
-      run_.sustained.of(curve) = part_of_run<GpuRun::Sustained>(*known);
+      run_.sustained.of(kind) = part_of_run<GpuRun::Sustained>(*known);
     }
   }
 
@@ -340,10 +342,38 @@ class CalibrateGpuJob {
     const GpuMeasurement measured = timer_.measure(call, protocol_);
     // Counts the bytes of this kernel, because a framework's may move others.
     if (KernelSize* size = size_of_kernel(operation.work)) size->bytes = call.bytes;
-    const Json told = {{"operation", operation_json(operation)},
-                       {"condition", to_json(measured.condition)}};
+    Json told = {{"operation", operation_json(operation)},
+                 {"condition", to_json(measured.condition)}};
+    const auto* attention = std::get_if<Attention>(&operation.work);
+    if (attention != nullptr && size_of(attention->type) == 2) add_other(operation.work, told);
     append(journal_, {key, measured.measurement, told});
   }
+
+  // Measures the kernel of attention that was not chosen too, where it can run the shape.
+  void add_other(const Operation::Work& work, Json& told) {
+    const auto served = kernels_.attention_kernels().served_last();
+    if (!served || !is_choice_free()) return;
+    const bool by_cudnn = *served == cuda::AttentionKernel::kCudnn;
+    told["kernel"] = name_of(*served);
+    auto& kernels = by_cudnn ? own_attention_ : cudnn_attention_;
+    const auto wanted = by_cudnn ? cuda::AttentionKernel::kOwn : cuda::AttentionKernel::kCudnn;
+    if (!kernels) {
+      cuda::AttentionSettings settings = cuda::attention_settings(job_.attention);
+      settings.fixed = wanted;
+      kernels.emplace(cuda::GemmSettings{.tf32 = false}, settings);
+    }
+    try {
+      const GpuCall call = gpu_call(work, {&*kernels, gpu_.cache_bytes});
+      if (!call.run || kernels->attention_kernels().served_last() != wanted) return;
+      timer_.warm_up(kLoad_s);
+      const GpuMeasurement measured = timer_.measure(call, protocol_);
+      told["other"] =
+          json_of(OtherKernel{name_of(wanted), measured.measurement, measured.condition});
+    } catch (const cuda::CudaError&) {
+      timer_.check_device();  // a kernel that fails alone is no other kernel
+    }
+  }
+  bool is_choice_free() const { return job_.attention == "fastest" || job_.attention == "atomics"; }
 
   void tell_machine() {
     run_.device = gpu_.name;
@@ -372,13 +402,14 @@ class CalibrateGpuJob {
   GpuTimer timer_;
   cuda::CudaKernels kernels_{{.tf32 = false},  // as the executor's
                              cuda::attention_settings(job_.attention)};
+  std::optional<cuda::CudaKernels> own_attention_, cudnn_attention_;  // beside the faster one
   Journal journal_;
   Attempts attempts_{journal_};
   MeasurementProtocol protocol_;
   std::int64_t done_ = 0, needed_ = 0, all_ = 0;
   std::map<std::string, std::int64_t> left_out_;
   Json operations_ = Json::array(), collectives_ = Json::array();
-  std::map<Curve, Longest> longest_;
+  std::map<GpuKernelKind, Longest> longest_;
   GpuRun run_;
 };
 

@@ -59,7 +59,16 @@ double moved_by(const Operation::Work& work) {
 
 GpuCall gpu_call(const Operation::Work& work, const GpuContext& context) {
   const auto* gemm = std::get_if<Gemm>(&work);
+  if (gemm != nullptr && is_scaled(gemm->input)) return fp8_gemm_call(*gemm, context);
   if (gemm != nullptr && gemm->batch > 1) return batched_gemm_call(*gemm, context);
+  const auto* grouped = std::get_if<GroupedGemm>(&work);
+  if (grouped != nullptr && is_scaled(grouped->input)) {
+    return fp8_gemm_call(mean_gemm_of(*grouped), context);
+  }
+  const auto* cast = std::get_if<Cast>(&work);
+  if (cast != nullptr && cast->subject >= CastSubject::kScale && !is_scaled(cast->from)) {
+    return fp8_cast_call(*cast, context);
+  }
   const auto* attention = std::get_if<Attention>(&work);
   if (attention != nullptr &&
       (attention->head_dim > cuda::kLargestHead || !attention->is_plain())) {

@@ -26,11 +26,16 @@ struct GpuCall {
 };
 
 // The kernel that the executor would call, on memory of its own (calibrate/measure/scratch_arrays.h
-// says which there are). Only batched products, which the executor has no single kernel for, are
-// called directly. Throws CudaError, of memory too.
+// says which there are). Only batched products and those of fp8, which the executor has no kernel
+// for, are called directly. Throws CudaError, of memory too.
 GpuCall gpu_call(const Operation::Work& work, const GpuContext& context);
 
 // Several products of one shape at once: points of the surface that attention's own are priced by.
 GpuCall batched_gemm_call(const Gemm& gemm, const GpuContext& context);
+
+// Products of fp8, also of experts, as many at once; and what casts to fp8: from bf16, scaled by
+// the largest element of a tensor. None where a product's sizes are no multiples of 16.
+GpuCall fp8_gemm_call(const Gemm& gemm, const GpuContext& context);
+GpuCall fp8_cast_call(const Cast& cast, const GpuContext& context);
 
 }  // namespace stepcast

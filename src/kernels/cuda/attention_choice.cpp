@@ -87,6 +87,7 @@ void AttentionKernels::run(const AttentionShape& shape, const Arrays& arrays, St
   if (found == choices_.end()) {
     found = choices_.emplace(key, choose<T>(shape, arrays, stream)).first;
   }
+  served_last_ = found->second.kernel;
   if constexpr (!std::is_same_v<T, float>) {
     if (found->second.kernel == AttentionKernel::kCudnn) return cudnn_.run(shape, arrays, stream);
   }

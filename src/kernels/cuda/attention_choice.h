@@ -15,6 +15,9 @@
 namespace stepcast::cuda {
 
 enum class AttentionKernel { kOwn, kCudnn };
+constexpr const char* name_of(AttentionKernel kernel) {
+  return kernel == AttentionKernel::kCudnn ? "cudnn" : "own";
+}
 
 struct AttentionSettings {
   std::optional<AttentionKernel> fixed;  // nothing: the faster; what cuDNN cannot run is our own
@@ -40,6 +43,8 @@ class AttentionKernels {
   std::int64_t workspace_bytes() const {
     return cudnn_.workspace_bytes() + static_cast<std::int64_t>(key_sums_bytes_);
   }
+  // Which of them has served the last call; nothing before the first.
+  std::optional<AttentionKernel> served_last() const { return served_last_; }
   // How many kinds of calls each has served, and why: "3 by cuDNN 9.19.0 (faster), 1 by ...".
   std::string told() const;
   // Why our own kernels, which are slower by a multiple on recent GPUs, serve calls that cuDNN was
@@ -65,6 +70,7 @@ class AttentionKernels {
   AttentionSettings settings_;
   CudnnAttention cudnn_;
   std::map<AttentionProblem::Key, Choice> choices_;
+  std::optional<AttentionKernel> served_last_;
   std::optional<DeviceMemory> key_sums_;
   std::size_t key_sums_bytes_ = 0;
 };

@@ -54,6 +54,9 @@ cublasLtMatmulDesc_t operation_of(const BlasProblem& problem) {
   };
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, transpose(problem.shape.first));
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, transpose(problem.shape.second));
+  if (problem.fast_sums) {
+    set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(1));
+  }
   if (problem.bias) {
     set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
         static_cast<std::uint32_t>(CUBLASLT_EPILOGUE_BIAS));
@@ -81,6 +84,7 @@ std::vector<std::int64_t> BlasProblem::key() const {
                                      tf32,
                                      accumulate,
                                      bias,
+                                     fast_sums,
                                      batch,
                                      first_step,
                                      second_step,

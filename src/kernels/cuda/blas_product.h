@@ -28,7 +28,7 @@ struct BlasOperands {
 struct BlasProblem {
   ColumnMajorGemm shape;
   cudaDataType_t in = CUDA_R_32F, out = CUDA_R_32F;
-  bool tf32 = false, accumulate = false, bias = false;
+  bool tf32 = false, accumulate = false, bias = false, fast_sums = false;
   std::int64_t batch = 1, first_step = 0, second_step = 0, out_step = 0;
   std::uint32_t first_alignment = 256, second_alignment = 256, out_alignment = 256;  // bytes
 

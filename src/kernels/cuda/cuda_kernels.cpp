@@ -57,7 +57,7 @@ void CudaKernels::grouped_gemm(const GroupedGemmArguments& call) {
   for (std::int64_t group = 1; group < groups; ++group) is_even &= call.rows(group) == rows;
   const GemmArguments& all = call.all;
   GemmBatch batch;
-  batch.is_rare = !is_even;
+  const GemmHints hints{.is_rare = !is_even};
   if (is_even) {
     const std::int64_t of_b = call.sums_rows ? rows * all.b.stride : call.matrix();
     const std::int64_t of_c = call.sums_rows ? call.matrix() : rows * all.c.stride;
@@ -71,7 +71,7 @@ void CudaKernels::grouped_gemm(const GroupedGemmArguments& call) {
       products_.gemm<T, C>(
           one.m, one.n, one.k, {one.a.array.as<const T>(), one.a.stride, one.a.transposed},
           {one.b.array.as<const T>(), one.b.stride, one.b.transposed},
-          {one.c.array.as<C>(), one.c.stride}, one.accumulate, stream_, nullptr, batch);
+          {one.c.array.as<C>(), one.c.stride}, one.accumulate, stream_, nullptr, batch, hints);
     });
   }
 }

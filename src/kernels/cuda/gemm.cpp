@@ -30,6 +30,8 @@ template <>
 constexpr cudaDataType_t kType<Bf16> = CUDA_R_16BF;
 template <>
 constexpr cudaDataType_t kType<Fp16> = CUDA_R_16F;
+template <>
+constexpr cudaDataType_t kType<Fp8> = CUDA_R_8F_E4M3;
 
 // The result where k is 0: a sum of no products.
 template <typename C>
@@ -85,7 +87,7 @@ MatrixProducts::~MatrixProducts() = default;
 template <typename T, typename C>
 void MatrixProducts::gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a,
                           Matrix<const T> b, Matrix<C> c, bool accumulate, Stream stream,
-                          const C* bias, const GemmBatch& batch) {
+                          const C* bias, const GemmBatch& batch, const GemmHints& hints) {
   STEPCAST_ASSERT(m >= 0 && n >= 0 && k >= 0 && batch.count >= 0, "sizes of a product");
   STEPCAST_ASSERT(!c.transposed, "the result is written as it is");
   if (m == 0 || n == 0 || batch.count == 0) return;
@@ -101,6 +103,7 @@ void MatrixProducts::gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix
   problem.in = kType<T>;
   problem.out = kType<C>;
   problem.tf32 = library_->settings.tf32;
+  problem.fast_sums = hints.fast_sums;
   problem.accumulate = accumulate;
   problem.bias = bias != nullptr;
   problem.batch = batch.count;
@@ -109,17 +112,19 @@ void MatrixProducts::gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix
   problem.out_step = batch.c_step;
   const BlasOperands operands{b.data, a.data, c.data, bias};
   problem.align(operands);
-  library_->run(problem, operands, stream, batch.is_rare);
+  library_->run(problem, operands, stream, hints.is_rare);
 }
 
 #define STEPCAST_INSTANTIATE(T, C)                                                              \
   template void MatrixProducts::gemm(std::int64_t, std::int64_t, std::int64_t, Matrix<const T>, \
                                      Matrix<const T>, Matrix<C>, bool, Stream, const C*,        \
-                                     const GemmBatch&);
+                                     const GemmBatch&, const GemmHints&);
 STEPCAST_INSTANTIATE(float, float)
 STEPCAST_INSTANTIATE(Bf16, Bf16)
 STEPCAST_INSTANTIATE(Fp16, Fp16)
 STEPCAST_INSTANTIATE(Bf16, float)
 STEPCAST_INSTANTIATE(Fp16, float)
+STEPCAST_INSTANTIATE(Fp8, Bf16)
+STEPCAST_INSTANTIATE(Fp8, float)
 
 }  // namespace stepcast::cuda

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "kernels/cuda/column_major.h"
+#include "kernels/cuda/fp8.h"
 #include "kernels/cuda/half_types.h"
 #include "kernels/cuda/stream.h"
 
@@ -25,7 +26,11 @@ struct GemmSettings {
 struct GemmBatch {
   std::int64_t count = 1;
   std::int64_t a_step = 0, b_step = 0, c_step = 0;
-  bool is_rare = false;  // of sizes that seldom come again: the library's first choice will do
+};
+
+struct GemmHints {
+  bool is_rare = false;    // of sizes that seldom come again: the library's first choice will do
+  bool fast_sums = false;  // of fp8: some of the additions in fewer bits, as frameworks do forward
 };
 
 // One workspace: calls of one object go to one stream at a time.
@@ -36,11 +41,13 @@ class MatrixProducts {
   MatrixProducts(const MatrixProducts&) = delete;
   MatrixProducts& operator=(const MatrixProducts&) = delete;
 
-  // T is float, Bf16 or Fp16; C is T or float. `bias` may be null.
+  // T is float, Bf16 or Fp16, and C is T or float; or T is Fp8, and C is Bf16 or float. `bias` may
+  // be null. Products of Fp8 have a as it is and b transposed, and sizes in multiples of 16: the
+  // tensor cores of Hopper and Ada take both operands by rows only.
   template <typename T, typename C>
   void gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a, Matrix<const T> b,
             Matrix<C> c, bool accumulate, Stream stream, const C* bias = nullptr,
-            const GemmBatch& batch = {});
+            const GemmBatch& batch = {}, const GemmHints& hints = {});
 
  private:
   struct Library;

@@ -17,7 +17,9 @@ namespace {
 constexpr int kMostSets = 64;  // small products stay in the cache, as they do in a step
 constexpr int kProducts = 4;   // timed together
 
-std::int64_t bytes_of(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }
+std::int64_t bytes_of(cudaDataType_t type) {
+  return type == CUDA_R_32F ? 4 : type == CUDA_R_8F_E4M3 ? 1 : 2;
+}
 
 // Counts from the first element of the first matrix of a batch to behind the last of the last one.
 std::int64_t extent(const ColumnMajorMatrix& matrix, std::int64_t batch, std::int64_t step) {
@@ -35,6 +37,8 @@ void fill(cudaDataType_t type, void* data, std::int64_t count, Stream stream) {
   switch (type) {
     case CUDA_R_16BF:
       return fill_with_noise(static_cast<Bf16*>(data), count, 1, stream);
+    case CUDA_R_8F_E4M3:
+      return fill_with_noise(static_cast<Fp8*>(data), count, 1, stream);
     case CUDA_R_16F:
       return fill_with_noise(static_cast<Fp16*>(data), count, 1, stream);
     default:

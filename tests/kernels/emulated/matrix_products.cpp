@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/half_values.h"
 
@@ -16,7 +17,10 @@ MatrixProducts::~MatrixProducts() = default;
 template <typename T, typename C>
 void MatrixProducts::gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a,
                           Matrix<const T> b, Matrix<C> c, bool accumulate, Stream stream,
-                          const C* bias, const GemmBatch& batch) {
+                          const C* bias, const GemmBatch& batch, const GemmHints&) {
+  if (sizeof(T) == 1 && (a.transposed || !b.transposed || m % 16 + n % 16 + k % 16 != 0)) {
+    throw CudaError("products of fp8 take both operands by rows, of multiples of 16");
+  }
   cudaStreamSynchronize(static_cast<cudaStream_t>(stream));
   const auto at = [](const auto& matrix, std::int64_t row, std::int64_t column) {
     const std::int64_t place =
@@ -42,11 +46,13 @@ void MatrixProducts::gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix
 #define STEPCAST_INSTANTIATE(T, C)                                                              \
   template void MatrixProducts::gemm(std::int64_t, std::int64_t, std::int64_t, Matrix<const T>, \
                                      Matrix<const T>, Matrix<C>, bool, Stream, const C*,        \
-                                     const GemmBatch&);
+                                     const GemmBatch&, const GemmHints&);
 STEPCAST_INSTANTIATE(float, float)
 STEPCAST_INSTANTIATE(Bf16, Bf16)
 STEPCAST_INSTANTIATE(Fp16, Fp16)
 STEPCAST_INSTANTIATE(Bf16, float)
 STEPCAST_INSTANTIATE(Fp16, float)
+STEPCAST_INSTANTIATE(Fp8, Bf16)
+STEPCAST_INSTANTIATE(Fp8, float)
 
 }  // namespace stepcast::cuda

@@ -2,6 +2,8 @@
 // A calibration calls every kernel of small programs on a GPU, here on the emulated one.
 #include "calibrate/measure/gpu/gpu_call.h"
 
+#include <fmt/format.h>
+
 #include "calibrate/protocol/needed_shapes.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "operation/signature.h"
@@ -103,6 +105,23 @@ TEST(GpuCall, ThereIsNoneForWhatNoKernelRuns) {
   EXPECT_TRUE(gpu_call(attention, context).run);
   attention.window = {16};
   EXPECT_FALSE(gpu_call(attention, context).run);
+}
+
+// Products of fp8, of experts too, and the casts before them; the executor has neither.
+TEST(GpuCall, ProgramsInFp8AreThere) {
+  for (const char* model : {R"("ffn": 96)", R"("ffn": 96, "moe": {"experts": 4, "top_k": 2,
+                                             "ffn": 48})"}) {
+    expect_calls(testing::scenario_from(fmt::format(
+        R"({{"stepcast": 1, "model": {{"layers": 1, "hidden": 64, "heads": 4, "kv_heads": 4,
+            "vocab": 80, "max_positions": 32, "mlp": "swiglu", "norm": "rmsnorm",
+            "position": "rope", "biases": false, "tied_embeddings": false, "vocab_multiple": 1,
+            "dropout": 0, {}}},
+            "cluster": {{"base": "dgx-h100", "gpus": 1}},
+            "training": {{"global_batch": 2, "sequence_length": 32, "framework": "megatron",
+                          "precision": "fp8", "fp8_recipe": "current"}},
+            "layout": {{"micro_batch": 2}}}})",
+        model)));
+  }
 }
 
 TEST(GpuCall, RunsProductsOneByOneAndInBatches) {
