@@ -5,8 +5,8 @@
     scripts/gpu-campaign/summary.py OUT [-o OUT/summary.md]
 
 Reads of the folder OUT, an unpacked campaign.tar.gz, what is there: profile.json, validate-*.json,
-pytorch-steps*.json, pytorch.json, fits.json, done.json, tries.json, goals.json. A figure that is
-not there is a dash.
+pytorch-steps*.json, pytorch.json, power.json, fits.json, done.json, tries.json, goals.json. A
+figure that is not there is a dash.
 """
 
 import argparse
@@ -204,6 +204,32 @@ def kernel_rows(pytorch):
                f"{reached} of {len(ratios)} (from {least})"]
 
 
+def power_rows(power):
+    """Kernels in the order in which they were measured, those that failed with their reason."""
+    for name, found in (power.get("measured") or {}).items():
+        if "error" in found:
+            yield [name, DASH, DASH, DASH, DASH, found["error"]]
+            continue
+        burst, call = found.get("burst_s"), found.get("call_s")
+        yield [name, ms(burst), ms(call), shown(ratio(call, burst), "{:.2f}"),
+               shown(found.get("power_w"), "{:.0f} W"),
+               shown(found.get("sm_clock_mhz"), "{:.0f} MHz")]
+
+
+def power_part(folder):
+    power = read(folder / "power.json")
+    rows = list(power_rows(power))
+    if not rows:
+        return DASH
+    ended = [f"- {name} has ended its process: nothing is known of it"
+             for name in power.get("ended", {}) if name not in power["measured"]]
+    return "\n\n".join([
+        "Times of a call in ms, of PyTorch's kernels: in the first 8 ms after a rest, with the "
+        "clock at its highest, and without rest at the power limit.",
+        table(["kernel", "after a rest", "without rest", "ratio", "power", "SM clock"], rows),
+        *ended])
+
+
 def machine_line(folder, pytorch, steps):
     profile = read(folder / "profile.json")
     facts = [at(steps, "device") or at(pytorch, "device") or at(profile, "machine", "device")]
@@ -247,6 +273,7 @@ def page(folder):
         "measured, by shape." if published else "PyTorch's time over the program's, by shape.",
         table(["kernel", "shapes", "median", "least", "reached"], kernel_rows(pytorch)),
         f"In PyTorch a copy reaches {bandwidths[0]} TB/s, fused AdamW {bandwidths[1]} TB/s.",
+        "## Power", power_part(folder),
         "## Remarks", "\n".join(remarks) or DASH]) + "\n"
 
 

@@ -92,6 +92,8 @@ class GpuCampaign(unittest.TestCase):
         sources = "".join(file.read_text() for file in (ROOT / "tests/kernels/cuda").glob("*.cpp"))
         known = {f"{suite}/bf16.{name}"
                  for suite, name in re.findall(r"TYPED_TEST\((\w+), (\w+)\)", sources)}
+        known |= {f"{suite}.{name}"
+                  for suite, name in re.findall(r"TEST_F\((\w+), (\w+)\)", sources)}
         for pattern in (*steps.MEMCHECK.split(":"), *steps.RACECHECK.split(":")):
             self.assertTrue(fnmatch.filter(known, pattern), pattern)
 

@@ -158,7 +158,9 @@ class MadeUp(MadeUpResults):
         self.run_to_the_end("--slice", "first", most=2)
         wider = [step for ran in self.run_to_the_end("--slice", "wider", most=9) for step in ran]
         self.assertEqual(wider[:2], ["communication", "calibrate"])
-        self.assertEqual(len([step for step in wider if step.startswith("validate-")]), 8)
+        self.assertEqual(len([step for step in wider if step.startswith("validate-")]), 10)
+        for name in steps.CALIBRATED_ALONE:
+            self.assertFalse({f"validate-{name}", f"pytorch-steps-{name}"} & set(wider))
         self.assertEqual(len([step for step in wider if step.startswith("pytorch-steps-")]), 8)
         self.assertEqual(self.run_to_the_end("--slice", "sanitizers", most=1),
                          [["memcheck", "racecheck"]])

@@ -49,6 +49,14 @@ KERNELS = {
 }
 
 
+POWER = {
+    "measured": {"gemm bf16 test": {"burst_s": 1e-3, "call_s": 1.2e-3, "power_w": 699.6,
+                                    "sm_clock_mhz": 1313.4},
+                 "gemm fp8 test": {"error": "RuntimeError: no kernel"}},
+    "ended": {"gemm bf16 test": 1, "sums test": 2},
+}
+
+
 def page(**files):
     with tempfile.TemporaryDirectory() as folder:
         for name, value in files.items():
@@ -72,7 +80,7 @@ class Summary(unittest.TestCase):
     def setUpClass(cls):
         done, cls.text = page(**{
             "validate-whole-test": WHOLE, "validate-slice-test": SLICE, "pytorch-steps": STEPS,
-            "pytorch": KERNELS, "profile": {"machine": {"driver": "1.2"}},
+            "pytorch": KERNELS, "power": POWER, "profile": {"machine": {"driver": "1.2"}},
             "fits": {"large-test": "it needs 90.0 GiB, of 79.1 GiB that the card has",
                      "whole-test": ""},
             "goals": {"profile": "no profile of this card: calibrate hung"},
@@ -121,6 +129,14 @@ class Summary(unittest.TestCase):
         self.assertEqual(kernels["attention"], ["–"] * 4)
         self.assertIn("a copy reaches 4.000 TB/s, fused AdamW 3.500 TB/s", self.text)
 
+    def test_power(self):
+        power = rows(self.text, "Power")
+        self.assertEqual(power["gemm bf16 test"], ["1.00", "1.20", "1.20", "700 W", "1313 MHz"])
+        self.assertEqual(power["gemm fp8 test"], ["–"] * 4 + ["RuntimeError: no kernel"])
+        # A kernel that ended its process once and was measured then is no remark.
+        self.assertIn("- sums test has ended its process: nothing is known of it\n", self.text)
+        self.assertNotIn("- gemm bf16 test has ended", self.text)
+
     def test_remarks_and_machine(self):
         for line in ("- tests ended with exit code 1: tests.log says why",
                      "- calibrate, run 1 of 2: hung: ended after 520 s",
@@ -149,6 +165,7 @@ class Summary(unittest.TestCase):
         done, text = page()
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(rows(text, "All cases")["forecast against executor"], ["0", "–", "–"])
+        self.assertIn("## Power\n\n–\n", text)
 
     def test_what_is_not_json_is_named(self):
         done, text = page(pytorch="{")

@@ -235,7 +235,7 @@ VariantCase small_variant() {
 }
 
 class Variants : public ::testing::TestWithParam<VariantOnGpus> {
- protected:
+ public:
   static Scenario on(const char* cluster, const VariantCase& c, const std::string& precision) {
     nlohmann::json document = nlohmann::json::parse(testing::text_of(c));
     document["cluster"]["base"] = cluster;
@@ -390,8 +390,9 @@ TEST(OnOneGpu, OneRankOfALargerLayoutRunsAlone) {
                       of.framework = "fsdp";
                       of.global_batch = 4;
                     }).gpt;
-  for (const GptCase& of : {c, sharded}) {
-    const Scenario scenario = testing::gpt(of);
+  const VariantOnGpus experts = variant_on_gpus("", kExperts, ep2_over_tp2);
+  for (const Scenario& scenario : {testing::gpt(c), testing::gpt(sharded),
+                                   Variants::on("dgx-a100-80g", experts.many, "bf16")}) {
     const Program program = lower(scenario);
     const RankGrid grid(scenario.layout);
     for (std::int32_t r = 0; r < grid.size(); ++r) {
