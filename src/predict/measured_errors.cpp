@@ -7,7 +7,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "cluster/data_folder.h"
@@ -29,8 +28,9 @@ constexpr double kForeign = 2;
 
 double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
-std::vector<std::string> in_order(const std::set<std::string>& names) {
-  return {names.begin(), names.end()};
+void put_in_order(std::vector<std::string>& names) {
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
 }
 
 std::size_t place_of(const std::vector<std::string>& names, const std::string& name) {
@@ -85,122 +85,150 @@ std::optional<ErrorBand> band_of(std::vector<Weighted> errors) {
 
 }  // namespace
 
-MeasuredErrors::MeasuredErrors(std::span<const MeasuredError> errors)
-    : cases_(errors.begin(), errors.end()) {
-  std::set<std::string> mechanisms, sources;
-  for (const MeasuredError& error : errors) {
-    mechanisms.insert(error.mechanisms.begin(), error.mechanisms.end());
-    sources.insert(error.source);
+// Makes a book of rows.
+class MeasuredErrors::Binder {
+ public:
+  explicit Binder(std::span<const ErrorRow> rows) {
+    for (const ErrorRow& row : rows) {
+      book_.sources.push_back(row.source);
+      book_.mechanisms.insert(book_.mechanisms.end(), row.mechanisms.begin(), row.mechanisms.end());
+    }
+    put_in_order(book_.sources);
+    put_in_order(book_.mechanisms);
+    for (const ErrorRow& row : rows) add(row);
+    book_.count();
   }
-  mechanisms_ = in_order(mechanisms);
-  sources_ = in_order(sources);
-  std::map<std::pair<std::size_t, std::vector<std::size_t>>, std::size_t> known;
-  for (const MeasuredError& error : errors) {
+  std::shared_ptr<const Book> bound() { return std::make_shared<const Book>(std::move(book_)); }
+
+ private:
+  void add(const ErrorRow& row) {
     std::vector<std::size_t> own;
-    for (const std::string& name : error.mechanisms) own.push_back(place_of(mechanisms_, name));
+    for (const std::string& name : row.mechanisms) own.push_back(place_of(book_.mechanisms, name));
     std::ranges::sort(own);
-    const std::size_t source = place_of(sources_, error.source);
-    const auto [found, fresh] = known.try_emplace({source, own}, groups_.size());
-    if (fresh) groups_.push_back({source, std::move(own)});
-    Group& group = groups_[found->second];
-    group.times.push_back(rounded(error.log_error));
-    group.names.push_back(error.run);
-    if (error.memory_log_error) group.memory.push_back(rounded(*error.memory_log_error));
-    ++runs_;
+    const std::size_t source = place_of(book_.sources, row.source);
+    const auto [found, fresh] = known_.try_emplace({source, own}, book_.groups.size());
+    if (fresh) book_.groups.push_back({source, std::move(own)});
+    Group& group = book_.groups[found->second];
+    for (std::size_t i = 0; i < row.time.size(); ++i) {
+      book_.runs.emplace_back(found->second, group.times.size());
+      group.times.push_back(rounded(row.time[i]));
+      group.names.push_back(i < row.run.size() ? row.run[i] : "");
+    }
+    for (const double error : row.memory) group.memory.push_back(rounded(error));
   }
-  count();
+
+  Book book_;
+  std::map<std::pair<std::size_t, std::vector<std::size_t>>, std::size_t> known_;
+};
+
+MeasuredErrors::MeasuredErrors(std::span<const MeasuredError> errors) {
+  std::vector<ErrorRow> rows;
+  for (const MeasuredError& error : errors) {
+    ErrorRow& row = rows.emplace_back(
+        ErrorRow{error.source, {error.run}, {error.log_error}, {}, error.mechanisms});
+    if (error.memory_log_error) row.memory.push_back(*error.memory_log_error);
+  }
+  book_ = Binder(rows).bound();
 }
 
 int MeasuredErrors::Seen::count_sources() const {
   return static_cast<int>(std::ranges::count(sources, true));
 }
 
-void MeasuredErrors::count() {
-  seen_.assign(mechanisms_.size(), {0, std::vector<bool>(sources_.size(), false), 0});
-  for (const Group& group : groups_) {
+void MeasuredErrors::Book::count() {
+  seen.assign(mechanisms.size(), {0, std::vector<bool>(sources.size(), false), 0});
+  for (const Group& group : groups) {
     for (const std::size_t at : group.mechanisms) {
-      seen_[at].runs += static_cast<int>(group.times.size());
-      seen_[at].sources[group.source] = true;
-      seen_[at].sum += std::accumulate(group.times.begin(), group.times.end(), 0.0);
+      seen[at].runs += static_cast<int>(group.times.size());
+      seen[at].sources[group.source] = true;
+      seen[at].sum += std::accumulate(group.times.begin(), group.times.end(), 0.0);
     }
   }
   double squares = 0;
   int proven = 0;
-  for (const Seen& seen : seen_) {
-    if (seen.runs < kEnough) continue;
-    squares += std::pow(seen.sum / seen.runs, 2);
+  for (const Seen& one : seen) {
+    if (one.runs < kEnough) continue;
+    squares += std::pow(one.sum / one.runs, 2);
     ++proven;
   }
-  of_unknown_ = proven > 0 ? std::sqrt(squares / proven) : 0;
+  of_unknown = proven > 0 ? std::sqrt(squares / proven) : 0;
 }
 
-const MeasuredErrors::Seen* MeasuredErrors::find(const std::string& mechanism) const {
-  const std::size_t at = place_of(mechanisms_, mechanism);
-  return at < mechanisms_.size() && mechanisms_[at] == mechanism ? &seen_[at] : nullptr;
+double MeasuredErrors::Book::telling(std::size_t mechanism) const {
+  const int of = mechanism < seen.size() ? std::max(1, seen[mechanism].runs) : 1;
+  return std::log1p(static_cast<double>(runs.size()) / of);
+}
+
+std::size_t MeasuredErrors::find(const std::string& mechanism) const {
+  const std::vector<std::string>& all = book_->mechanisms;
+  const std::size_t at = place_of(all, mechanism);
+  return at < all.size() && all[at] == mechanism ? at : all.size();
 }
 
 std::optional<MechanismError> MeasuredErrors::of(const std::string& mechanism) const {
-  const Seen* seen = find(mechanism);
-  if (seen == nullptr || seen->runs == 0) return std::nullopt;
-  return MechanismError{seen->runs, seen->sum / seen->runs};
+  const std::size_t at = find(mechanism);
+  if (at == book_->seen.size() || book_->seen[at].runs == 0) return std::nullopt;
+  const Seen& seen = book_->seen[at];
+  return MechanismError{seen.runs, seen.sum / seen.runs};
 }
 
 double MeasuredErrors::doubt(const std::string& mechanism) const {
   constexpr double kOfOneSource = 0.1;
-  const Seen* seen = find(mechanism);
-  if (seen == nullptr || seen->runs < kEnough) return 1;
-  return seen->count_sources() < kSources ? kOfOneSource : 0;
-}
-
-double MeasuredErrors::weight_of(const std::string& mechanism) const {
-  const Seen* seen = find(mechanism);
-  const double of = seen == nullptr ? 1 : std::max(1, seen->runs);
-  return std::log1p(static_cast<double>(runs_) / of);
+  const std::size_t at = find(mechanism);
+  if (at == book_->seen.size() || book_->seen[at].runs < kEnough) return 1;
+  return book_->seen[at].count_sources() < kSources ? kOfOneSource : 0;
 }
 
 std::vector<NearRun> MeasuredErrors::nearest(const std::vector<std::string>& mechanisms,
                                              std::size_t most) const {
-  std::vector<NearRun> out;
-  for (const MeasuredError& one : cases_) {
-    double shared = 0, all = 0;
-    const auto has = [](const std::vector<std::string>& list, const std::string& name) {
-      return std::ranges::find(list, name) != list.end();
-    };
-    for (const std::string& name : mechanisms) {
-      const double weight = weight_of(name);
-      all += weight;
-      if (has(one.mechanisms, name)) shared += weight;
-    }
-    for (const std::string& name : one.mechanisms) {
-      if (!has(mechanisms, name)) all += weight_of(name);
-    }
-    out.push_back({&one, all > 0 ? shared / all : 0});
+  std::vector<bool> wanted(book_->mechanisms.size(), false);
+  double own = 0;
+  for (const std::string& name : mechanisms) {
+    const std::size_t at = find(name);
+    own += book_->telling(at);
+    if (at < wanted.size()) wanted[at] = true;
   }
-  std::ranges::stable_sort(out, std::greater(), &NearRun::likeness);
-  if (out.size() > most) out.resize(most);
+  std::vector<double> likeness;  // by group
+  for (const Group& group : book_->groups) {
+    double shared = 0, all = own;
+    for (const std::size_t at : group.mechanisms) {
+      (wanted[at] ? shared : all) += book_->telling(at);
+    }
+    likeness.push_back(all > 0 ? shared / all : 0);
+  }
+  std::vector<std::size_t> order(book_->runs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater(),
+                           [&](std::size_t run) { return likeness[book_->runs[run].first]; });
+  if (order.size() > most) order.resize(most);
+  std::vector<NearRun> out;
+  for (const std::size_t run : order) {
+    const auto [at, place] = book_->runs[run];
+    const Group& group = book_->groups[at];
+    NearRun& near = out.emplace_back(NearRun{group.names[place], {}, group.times[place], 0});
+    for (const std::size_t mechanism : group.mechanisms) {
+      near.mechanisms.push_back(book_->mechanisms[mechanism]);
+    }
+    near.likeness = likeness[at];
+  }
   return out;
 }
 
 std::optional<ErrorBand> MeasuredErrors::near(std::span<const std::string> mechanisms,
                                               std::vector<double> Group::*errors) const {
-  std::vector<double> telling;  // by mechanism
-  for (const Seen& seen : seen_) {
-    telling.push_back(std::log1p(static_cast<double>(runs_) / std::max(seen.runs, 1)));
-  }
-  std::vector<bool> wanted(mechanisms_.size(), false);
+  std::vector<bool> wanted(book_->mechanisms.size(), false);
   double own = 0;
   for (const std::string& name : mechanisms) {
-    if (const Seen* seen = find(name)) {
-      const auto at = static_cast<std::size_t>(seen - seen_.data());
-      wanted[at] = true;
-      own += telling[at];
-    }
+    const std::size_t at = find(name);
+    if (at == wanted.size()) continue;
+    wanted[at] = true;
+    own += book_->telling(at);
   }
   std::vector<Weighted> out;
-  for (const Group& group : groups_) {
+  for (const Group& group : book_->groups) {
     double common = 0, all = own;
     for (const std::size_t at : group.mechanisms) {
-      (wanted[at] ? common : all) += telling[at] * (wanted[at] ? 1 : kForeign);
+      (wanted[at] ? common : all) += book_->telling(at) * (wanted[at] ? 1 : kForeign);
     }
     const double weight = all > 0 ? std::pow(common / all, kSharpness) : 0;
     for (const double error : group.*errors) out.push_back({error, weight});
@@ -231,31 +259,23 @@ Result<MeasuredErrors> MeasuredErrors::read_from(const DataFolder& folder) {
   ObjectReader object((*document)->root());
   object.ignore("stepcast_measured_errors");  // checked when it was opened
   object.required_text("made_by");
-  std::vector<MeasuredError> errors;
+  std::vector<ErrorRow> rows;
   if (const auto groups = object.required("runs")) {
-    for (const JsonValue& item : groups->items()) {
-      const auto row = read_object<ErrorRow>(item);
-      for (std::size_t i = 0; i < row.time.size(); ++i) {
-        MeasuredError& error =
-            errors.emplace_back(MeasuredError{row.mechanisms, row.time[i], {}, row.source});
-        if (i < row.run.size()) error.run = row.run[i];
-        if (i < row.memory.size()) error.memory_log_error = row.memory[i];
-      }
-    }
+    for (const JsonValue& item : groups->items()) rows.push_back(read_object<ErrorRow>(item));
   }
   object.finish();
   if (!(*document)->errors().empty()) return failure((*document)->errors());
-  return MeasuredErrors(errors);
+  return MeasuredErrors(Binder(rows).bound());
 }
 
 std::string MeasuredErrors::text() const {
   std::string out =
       "{\n \"stepcast_measured_errors\": 1,\n \"made_by\": \"stepcast check all "
       "--errors FILE: of ln(measured / predicted)\",\n \"runs\": [";
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    const Group& group = groups_[i];
-    ErrorRow row{sources_[group.source], group.names, group.times, group.memory, {}};
-    for (const std::size_t at : group.mechanisms) row.mechanisms.push_back(mechanisms_[at]);
+  for (std::size_t i = 0; i < book_->groups.size(); ++i) {
+    const Group& group = book_->groups[i];
+    ErrorRow row{book_->sources[group.source], group.names, group.times, group.memory, {}};
+    for (const std::size_t at : group.mechanisms) row.mechanisms.push_back(book_->mechanisms[at]);
     out += (i == 0 ? "\n  " : ",\n  ") + json_text(json_of(row));
   }
   return out + "\n ]\n}\n";

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/result.h"
@@ -27,8 +29,10 @@ struct MeasuredError {
 
 // A recorded run that resembles a scenario.
 struct NearRun {
-  const MeasuredError* run;
-  double likeness = 0;  // 1: it exercised the same mechanisms
+  std::string run;  // "suite/id"
+  std::vector<std::string> mechanisms;
+  double log_error = 0;  // of the step time
+  double likeness = 0;   // 1: it exercised the same mechanisms
 };
 
 // The runs that exercised a mechanism, and their mean ln(measured / predicted).
@@ -54,7 +58,7 @@ class MeasuredErrors {
   static Result<MeasuredErrors> read(const std::string& profiles_folder);
   std::string text() const;
 
-  int runs() const { return runs_; }
+  int runs() const { return static_cast<int>(book_->runs.size()); }
   // Enough runs of enough sources exercised it.
   bool proves(const std::string& mechanism) const { return doubt(mechanism) <= 0; }
   // A mechanism adds this to the square of an interval, in units of of_unknown() squared: 1 without
@@ -67,7 +71,7 @@ class MeasuredErrors {
   std::optional<ErrorBand> memory_near(std::span<const std::string> mechanisms) const;
   // How far the mean error of a mechanism typically is from zero: what to expect of one that no run
   // exercised. The root of the mean square over those that runs prove; 0 without any.
-  double of_unknown() const { return of_unknown_; }
+  double of_unknown() const { return book_->of_unknown; }
   // Gives nothing where no run exercised it.
   std::optional<MechanismError> of(const std::string& mechanism) const;
   // Lists at most `most` runs that have most in common with these mechanisms: shared mechanisms
@@ -88,20 +92,27 @@ class MeasuredErrors {
     double sum = 0;
     int count_sources() const;
   };
+  // Everything that was read. Copies of the errors share it.
+  struct Book {
+    std::vector<std::string> mechanisms, sources;  // in order
+    std::vector<Group> groups;
+    std::vector<std::pair<std::size_t, std::size_t>> runs;  // a group and a place in it
+    std::vector<Seen> seen;                                 // by mechanism
+    double of_unknown = 0;
 
-  double weight_of(const std::string& mechanism) const;
+    void count();
+    double telling(std::size_t mechanism) const;  // what few runs have in common tells more
+  };
+  class Binder;
+
+  explicit MeasuredErrors(std::shared_ptr<const Book> book) : book_(std::move(book)) {}
   static Result<MeasuredErrors> read_from(const DataFolder& folder);
-  void count();
   std::optional<ErrorBand> near(std::span<const std::string> mechanisms,
                                 std::vector<double> Group::*errors) const;
-  const Seen* find(const std::string& mechanism) const;
+  // Its place among the mechanisms; how many there are where no run exercised it.
+  std::size_t find(const std::string& mechanism) const;
 
-  std::vector<std::string> mechanisms_, sources_;  // in order
-  std::vector<Group> groups_;
-  std::vector<MeasuredError> cases_;
-  int runs_ = 0;
-  std::vector<Seen> seen_;  // by mechanism
-  double of_unknown_ = 0;
+  std::shared_ptr<const Book> book_ = std::make_shared<const Book>();
 };
 
 }  // namespace stepcast

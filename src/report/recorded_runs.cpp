@@ -62,8 +62,8 @@ RecordedRuns recorded_runs(const Scenario& scenario, const MeasuredErrors& error
   RecordedRuns out;
   for (const NearRun& near : errors.nearest(mine, kMost)) {
     if (near.likeness < kLeastLikeness) break;
-    out.nearest.push_back({near.run->run, near.likeness, std::expm1(-near.run->log_error),
-                           otherwise(mine, near.run->mechanisms)});
+    out.nearest.push_back(
+        {near.run, near.likeness, std::expm1(-near.log_error), otherwise(mine, near.mechanisms)});
   }
   out.mechanisms = missed_mechanisms(mine, errors);
   return out;

@@ -93,7 +93,7 @@ TEST(MeasuredErrors, NamesTheRunsThatHaveMostInCommon) {
   const MeasuredErrors errors(runs);
   const auto near = errors.nearest({"a", "b"}, 2);
   ASSERT_EQ(near.size(), 2u);
-  EXPECT_EQ(near[0].run->run, "rare/0");
+  EXPECT_EQ(near[0].run, "rare/0");
   EXPECT_EQ(near[0].likeness, 1);
   // a weighs ln 2 of 11 of 11 runs, b ln 12 of one of 11.
   EXPECT_NEAR(near[1].likeness, std::log(2.0) / (std::log(2.0) + std::log(12.0)), 1e-12);
