@@ -25,7 +25,7 @@ namespace stepcast {
 
 // The time of another kernel that could do the same.
 struct OtherKernel {
-  std::string kernel;
+  std::string kernel;  // its curve in a profile
   Measurement measurement;
   GpuCondition condition;
 
@@ -41,7 +41,8 @@ struct MeasuredOperation {
   Operation operation;  // not a collective
   Measurement measurement;
   GpuCondition condition = {};  // on a GPU
-  // Attention on a GPU: whose kernel it is, the faster one, and the other one beside it.
+  // Attention on a GPU: the curve of the kernel that served, which was the faster, and beside it
+  // the other one, where both can run the shape.
   std::string kernel = {};
   std::optional<OtherKernel> other = {};
 };

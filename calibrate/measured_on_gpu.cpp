@@ -29,9 +29,8 @@ class Curves {
       add(*attention, attention_kernel_, seconds, clock_mhz);
       if (measured.other) {
         const OtherKernel& other = *measured.other;
-        add(*attention, curve_of(measured.kernel), seconds, clock_mhz);
-        add(*attention, curve_of(other.kernel), other.measurement.median_s,
-            other.condition.sm_clock_mhz);
+        add(*attention, measured.kernel, seconds, clock_mhz);
+        add(*attention, other.kernel, other.measurement.median_s, other.condition.sm_clock_mhz);
       }
     }
     if (const auto* grouped = std::get_if<GroupedGemm>(&work)) add(*grouped, seconds);
@@ -53,11 +52,6 @@ class Curves {
     samples.push_back({gemm.role, gemm.batch, gemm.m, gemm.n, gemm.k,
                        fraction_of_peak(flops_of(gemm), gemm.input, seconds), size_of(gemm.output),
                        gemm.accumulate, clock_mhz});
-  }
-
-  // Frameworks run cuDNN's kernels too, and the own ones are this program's alone.
-  std::string curve_of(const std::string& kernel) const {
-    return kernel == "own" ? attention_kernel_ + "-own" : kernel;
   }
 
   void add(const GroupedGemm& grouped, double seconds) {

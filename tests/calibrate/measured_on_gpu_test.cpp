@@ -191,16 +191,16 @@ TEST(CalibratedExperts, PricesTheProductsThatWereMeasured) {
 TEST(CalibratedAttention, KeepsBothKernelsAndSaysWhichIsFaster) {
   MeasuredOperation forward = timed(attention(false), 200e-6);
   forward.kernel = "cudnn";
-  forward.other = OtherKernel{"own", {}, {}};
+  forward.other = OtherKernel{"stepcast-own", {}, {}};
   forward.other->measurement.median_s = 500e-6;
   MeasuredOperation backward = timed(attention(true), 900e-6);
-  backward.kernel = "own";
+  backward.kernel = "stepcast-own";
   backward.other = OtherKernel{"cudnn", {}, {}};
   backward.other->measurement.median_s = 1000e-6;
   const std::vector<MeasuredOperation> operations = {forward, backward};
-  EXPECT_EQ(
-      attention_compared(operations),
-      "of 2 shapes faster: cudnn for 1, own for 1; in the median in 0.65 of the other's time");
+  EXPECT_EQ(attention_compared(operations),
+            "of 2 shapes faster: cudnn for 1, stepcast-own for 1; in the median in 0.65 of the "
+            "other's time");
   EXPECT_EQ(attention_compared({timed(attention(true), 1)}), "");
   const ShippedProfile made = calibrated(
       operations, {{GpuKernelKind::kAttention, 1.1}, {GpuKernelKind::kAttentionBackward, 1.2}});

@@ -108,7 +108,7 @@ Result<void> measure(JsonDocument& job) {
       if (!std::holds_alternative<Attention>(kernel.operation.work)) continue;
       measured.median_s *= kOwnAttention;
       operations.back()["kernel"] = "cudnn";
-      operations.back()["other"] = json_of(OtherKernel{"own", measured, {}});
+      operations.back()["other"] = json_of(OtherKernel{"stepcast-own", measured, {}});
     }
   }
   if (own_rank() != 0) return {};

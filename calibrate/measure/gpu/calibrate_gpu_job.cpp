@@ -57,6 +57,12 @@ constexpr const char* kProtected =
     "shapes were measured while the driver held the clocks down to protect the GPU, as their "
     "conditions say: cool it, or wait, and calibrate again";
 
+// The curve of a profile that has a kernel's times. Frameworks run cuDNN's kernels too; the own
+// ones are this program's alone.
+const char* curve_of(cuda::AttentionKernel kernel) {
+  return kernel == cuda::AttentionKernel::kCudnn ? "cudnn" : "stepcast-own";
+}
+
 // A part of gpu.json as a point of the journal keeps it.
 template <class Part>
 Part part_of_run(const JournalPoint& point) {
@@ -354,7 +360,7 @@ class CalibrateGpuJob {
     const auto served = kernels_.attention_kernels().served_last();
     if (!served || !is_choice_free()) return;
     const bool by_cudnn = *served == cuda::AttentionKernel::kCudnn;
-    told["kernel"] = name_of(*served);
+    told["kernel"] = curve_of(*served);
     auto& kernels = by_cudnn ? own_attention_ : cudnn_attention_;
     const auto wanted = by_cudnn ? cuda::AttentionKernel::kOwn : cuda::AttentionKernel::kCudnn;
     if (!kernels) {
@@ -368,7 +374,7 @@ class CalibrateGpuJob {
       timer_.warm_up(kLoad_s);
       const GpuMeasurement measured = timer_.measure(call, protocol_);
       told["other"] =
-          json_of(OtherKernel{name_of(wanted), measured.measurement, measured.condition});
+          json_of(OtherKernel{curve_of(wanted), measured.measurement, measured.condition});
     } catch (const cuda::CudaError&) {
       timer_.check_device();  // a kernel that fails alone is no other kernel
     }

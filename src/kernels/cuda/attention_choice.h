@@ -15,9 +15,6 @@
 namespace stepcast::cuda {
 
 enum class AttentionKernel { kOwn, kCudnn };
-constexpr const char* name_of(AttentionKernel kernel) {
-  return kernel == AttentionKernel::kCudnn ? "cudnn" : "own";
-}
 
 struct AttentionSettings {
   std::optional<AttentionKernel> fixed;  // nothing: the faster; what cuDNN cannot run is our own
