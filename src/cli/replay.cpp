@@ -89,6 +89,11 @@ Result<std::unique_ptr<GraphNetwork>> read_dimensions(const ReplayFlags& flags) 
     if (!read) return failure(read.error());
     system = *read;
   }
+  const bool can_compute = system.peak_flops > 0 || system.memory.value() > 0;
+  if (source_of(flags.compute) == TimeSource::kModel && !can_compute) {
+    return failure({ErrorCode::kMissingKey, "model needs peak-perf or local-mem-bw", "",
+                    "--compute", "give --system with them, or --compute file"});
+  }
   return dimension_network(std::move(*file), system);
 }
 
@@ -132,8 +137,14 @@ int run_over(const ReplayFlags& flags, const ExecutionGraph& graph, GraphNetwork
   rules.contention = !flags.no_contention;
   const auto replay = replay_graph(graph, network, rules);
   if (!replay) return report_errors(replay.error());
-  const ReplayReport report{graph, *replay, rules, source_words(flags.source.words),
-                            network.name()};
+  if (replay->without_work > 0) {
+    note(flags.output,
+         fmt::format("note: nodes with neither num_ops nor tensor_size, which last as the file "
+                     "states: {}",
+                     replay->without_work));
+  }
+  const ReplayReport report{graph,          *replay,        rules, source_words(flags.source.words),
+                            network.name(), network.ranks()};
   output.set_main(flags.output, render(flags.output, report));
   const auto ranks = traced_ranks(flags, *replay);
   if (!ranks) return report_errors(ranks.error());

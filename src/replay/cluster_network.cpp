@@ -50,7 +50,10 @@ class ClusterNetwork : public GraphNetwork {
 
   Seconds compute(double flops, double bytes) const override {
     const Accelerator& device = cluster_.spec.accelerator;
-    const auto peak = device.peak(DataType::kBf16);
+    // Older devices have no bf16.
+    auto peak = device.peak(DataType::kBf16);
+    if (!peak) peak = device.peak(DataType::kFp16);
+    if (!peak) peak = device.peak(DataType::kFp32);
     Seconds time(0);
     if (peak) time = Seconds(flops / peak->value());
     if (device.memory_bandwidth.value() > 0) {

@@ -44,6 +44,7 @@ class Reader {
   GraphReplay read() {
     read_nodes();
     out_.tasks = static_cast<std::int64_t>(replay_.tasks.size());
+    out_.without_work = built_.without_work;
     for (std::size_t r = 0; r < graph_.ranks.size(); ++r) read_rank(r);
     read_messages();
     read_path();

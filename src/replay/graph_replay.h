@@ -61,6 +61,8 @@ struct GraphReplay {
   std::vector<MessageRow> messages;
   std::vector<GraphPathStep> critical_path;  // what the end waited for, longest first
   std::int64_t tasks = 0;
+  // Nodes that last as their file states, because it has neither operations nor bytes to price.
+  std::int64_t without_work = 0;
   struct NodeTime {
     sim::Time begin, end;
   };
@@ -68,8 +70,8 @@ struct GraphReplay {
 };
 
 // Errors name rank and node: a send without a receive or a receive without a send, collectives of
-// one group that differ, nodes that wait for each other, a cluster with too few GPUs, times or work
-// that the graph does not state.
+// one group that differ, nodes that wait for each other, a cluster with too few GPUs, times that
+// the graph does not state.
 Result<GraphReplay> replay_graph(const ExecutionGraph& graph, GraphNetwork& network,
                                  const ReplayRules& rules);
 

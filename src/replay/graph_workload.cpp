@@ -153,8 +153,9 @@ class Builder {
     if (one.kind == NodeKind::kNothing) return Seconds(0);
     const bool by_model = rules_.compute == TimeSource::kModel && one.kind == NodeKind::kCompute;
     if (!by_model) return one.duration / rules_.compute_speed;
-    if (one.flops <= 0 && one.bytes <= 0 && one.duration.value() > 0) {
-      fail(n, " states neither num_ops nor tensor_size", "--compute file takes its duration");
+    if (one.flops <= 0 && one.bytes <= 0) {
+      if (one.duration.value() > 0) ++out_.without_work;
+      return one.duration / rules_.compute_speed;
     }
     return network_.compute(one.flops, one.bytes) / rules_.compute_speed;
   }

@@ -23,9 +23,10 @@ struct GraphWorkload {
   std::vector<sim::TaskId> work_of, end_of;
   std::vector<std::int32_t> previous;  // by node: the one before it on its stream, or kNowhere
   std::vector<Seconds> alone;          // by meeting: without any other traffic
+  std::int64_t without_work = 0;       // GraphReplay::without_work
 };
 
-// Errors: nodes that wait for each other, times or work that nodes do not state.
+// Errors: nodes that wait for each other, times that nodes do not state.
 Result<GraphWorkload> build_workload(const ExecutionGraph& graph, const GraphMeetings& meetings,
                                      GraphNetwork& network, const ReplayRules& rules);
 

@@ -179,7 +179,8 @@ class RankWriter {
     GraphNode one = node(NodeKind::kCompute, what.name);
     one.duration = task.cost.gpu + behind;
     one.flops = task.cost.flops.value();
-    one.bytes = task.cost.memory_bound.value() *
+    // The optimizer only reads and writes memory.
+    one.bytes = (task.cost.memory_bound + task.cost.optimizer).value() *
                 in_.scenario.cluster.spec.accelerator.memory_bandwidth.value();
     one.lane = static_cast<std::uint16_t>(task.stream);
     if (one.duration.value() <= 0) one.kind = NodeKind::kNothing;

@@ -54,6 +54,7 @@ Written replay_json(const ReplayReport& report) {
   out["graph"]["ranks"] = replay.ranks.size();
   out["graph"]["nodes"] = report.graph.nodes();
   out["network"] = report.network;
+  out["gpus"] = report.places;
   out["compute"] = source_name(report.rules.compute);
   out["communication"] = source_name(report.rules.communication);
   put(out, "time_s", replay.time.value());

@@ -19,6 +19,7 @@ struct ReplayReport {
   const ReplayRules& rules;
   std::string source;   // the files, in words
   std::string network;  // the cluster's name, or that of a network file
+  std::int64_t places;  // GPUs that it has
 };
 
 Written replay_text(const ReplayReport& report, Form form);

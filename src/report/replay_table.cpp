@@ -104,7 +104,9 @@ Written replay_text(const ReplayReport& report, Form form) {
                         counted_text(static_cast<std::int64_t>(replay.ranks.size()), "rank"),
                         count_text(static_cast<double>(report.graph.nodes())), report.graph.format),
             form);
-  out += line(fmt::format("over {}: {}", report.network, time_text(replay.time)), form);
+  out += line(fmt::format("over {} of {}: {}", counted_text(report.places, "GPU"), report.network,
+                          time_text(replay.time)),
+              form);
   out +=
       line(fmt::format("{}; {}",
                        source_words(report.rules.compute, "computing lasts as the file states",

@@ -75,6 +75,8 @@ TEST(ReplayCommand, NamesFileNodeAndFix) {
       {{folder / "app.goal", "--cluster", "dgx-h100", "--network", folder / "net.yml"},
        "does not go with --network"},
       {{folder / "app.goal", "--cluster", "dgx-h100", "--system", "x"}, "needs --network"},
+      {{folder / "app.goal", "--network", folder / "net.yml", "--compute", "model"},
+       "model needs peak-perf or local-mem-bw"},
       {{folder / "app.goal", "--cluster", "dgx-h100", "--trace-ranks", "7", "--trace",
         folder / "t.json"},
        "'7' is no rank of the graph"}};

@@ -198,6 +198,10 @@ TEST(GraphReplay, TimesMayComeFromTheFileOrFromTheDataSheet) {
   ReplayRules by_model;
   by_model.compute = TimeSource::kModel;
   EXPECT_NEAR(replay_graph(work, *network, by_model)->time.value(), 3e-6, 1e-12);
+  // A node that states no work lasts as the file says, and is counted.
+  work.ranks[0].nodes[0].flops = work.ranks[0].nodes[0].bytes = 0;
+  EXPECT_NEAR(replay_graph(work, *network, by_model)->time.value(), 1, 1e-9);
+  EXPECT_EQ(replay_graph(work, *network, by_model)->without_work, 1);
   by_model.compute = TimeSource::kFile;
   by_model.compute_speed = 4;
   EXPECT_NEAR(replay_graph(work, *network, by_model)->time.value(), 0.25, 1e-9);
