@@ -45,16 +45,23 @@ void call(const Gemm& g, KernelArrays& arrays, Kernels& kernels) {
     return;
   }
   const bool forward = g.role == GemmRole::kForward;
-  const MatrixArray weight{arrays.weight(0, b), forward ? g.k : g.n, forward};
+  const Array weight = arrays.weight(0, b);
   const Array bias = g.bias ? arrays.weight(1, {g.n, g.input}) : Array{};
-  kernels.gemm({.m = g.m,
-                .n = g.n,
-                .k = g.k,
-                .a = {a, g.k},
-                .b = weight,
-                .c = {arrays.write(0, c), g.n},
-                .accumulate = false,
-                .bias = bias});
+  // The last outputs may lie apart.
+  const RowArray out = arrays.write_rows(0, {g.m, g.n, g.output});
+  const auto product = [&](std::int64_t first, std::int64_t count, Array to) {
+    kernels.gemm({.m = g.m,
+                  .n = count,
+                  .k = g.k,
+                  .a = {a, g.k},
+                  .b = {forward ? weight.from(first * g.k) : weight, forward ? g.k : g.n, forward},
+                  .c = {to, count},
+                  .accumulate = false,
+                  .bias = g.bias ? bias.from(first) : bias});
+  };
+  const std::int64_t held = std::min(out.stride, g.n), apart = g.n - held;
+  product(0, held, out.array);
+  if (apart > 0) product(held, apart, arrays.write(1, {g.m * apart, g.output}));
 }
 
 void call(const GroupedGemm& g, std::span<const std::int64_t> begins, KernelArrays& arrays,

@@ -8,6 +8,7 @@
 #include "memory/states.h"
 #include "program/block_builder.h"
 #include "program/flat_stretches.h"
+#include "program/sharded_units.h"
 
 namespace stepcast {
 namespace {
@@ -34,7 +35,8 @@ std::vector<ElementRange> without(ElementRange range, const std::vector<ElementR
 // The bytes of a whole gradient until it is reduced, with the wider copy that is reduced.
 ByteCount window_bytes(const Scenario& scenario, DataType type) {
   const std::int64_t wide = size_of(scenario.training.reduce_precision);
-  const bool copied = gradient_mode(scenario) == GradientMode::kUnit && wide > size_of(type);
+  const bool copied = gradient_mode(scenario) == GradientMode::kUnit && wide > size_of(type) &&
+                      !sums_wide_gradients(scenario);
   return size_of(type) + (copied ? wide : 0);
 }
 
@@ -48,8 +50,10 @@ DataType parameter_type(const Scenario& scenario) {
   return scenario.rules.bf16_parameters ? scenario.training.precision : DataType::kFp32;
 }
 DataType whole_gradient_type(const Scenario& scenario) {
-  const bool unit = gradient_mode(scenario) == GradientMode::kUnit;
-  return unit ? scenario.training.precision : scenario.training.grad_precision;
+  const Training& training = scenario.training;
+  if (gradient_mode(scenario) != GradientMode::kUnit) return training.grad_precision;
+  const bool wide = size_of(training.reduce_precision) > size_of(training.precision);
+  return wide && sums_wide_gradients(scenario) ? training.reduce_precision : training.precision;
 }
 
 // Layer under which a block's weights are named; a tied table, and its copy for prediction modules,

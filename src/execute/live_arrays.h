@@ -18,6 +18,10 @@ class LiveArrays final : public KernelArrays {
     const bool packed =
         call_.buffer(call_.operation.reads[i]).elements == spec.tokens * spec.packed();
     if (packed) return {call_.read(i).from(spec.begin(side)), spec.packed()};
+    // Values may lie apart from queries and keys.
+    const std::int64_t both = spec.query + spec.key;
+    const bool with_keys = call_.buffer(call_.operation.reads[i]).elements == spec.tokens * both;
+    if (with_keys && side != HeadSide::kValue) return {call_.read(i).from(spec.begin(side)), both};
     return {call_.read(i), spec.width(side)};
   }
   HeadArray write_heads(HeadSide side, const HeadSpec& spec) override {

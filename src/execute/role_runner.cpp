@@ -32,6 +32,7 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
     : scenario_(scenario),
       program_(program),
       grid_(grid),
+      rank_(rank),
       point_(grid.point(rank)),
       part_(part_of(scenario.layout, grid, rank)),
       role_(program.roles[static_cast<std::size_t>(point_.pp)]),
@@ -129,7 +130,10 @@ void RoleRunner::issue(std::int32_t index) {
                           } else {
                             post(collective(call, what.stream));
                           }
-                          if (scatters_gradients(call)) reductions_[call.elements.begin] = event;
+                          const bool completes =
+                              scatters_gradients(call) ||
+                              (call.purpose == Purpose::kGradients && call.group.is_outer());
+                          if (completes) reductions_[call.elements.begin] = event;
                         },
                         [&](const Send& message) { post(send(message, what.stream)); },
                         [&](const Receive& message) { post(receive(message, what.stream)); },
@@ -181,8 +185,8 @@ void RoleRunner::open_windows(const Instruction& what) {
 
 void RoleRunner::close_windows(const Instruction& what) {
   const FlatWindows& windows = what.windows.get();
-  if (windows.frees_parameters.size() > 0) {
-    state_.parameter_windows().close(windows.frees_parameters);
+  for (const ElementRange& range : windows.frees_parameters) {
+    state_.parameter_windows().close(range);
   }
   for (const ElementRange& range : windows.frees_gradients) {
     // They live until their reduction has ended.

@@ -94,8 +94,11 @@ class RoleRunner {
   void run_unplaced(const Block& block, WideGradients* wide);
   Transfer collective(const CollectiveCall& call, Stream stream);
   Transfer all_in_place(const CollectiveCall& call, DeviceCommunicator* group);
+  Transfer all_in_shard(const CollectiveCall& call, DeviceCommunicator* group);
   Transfer gather(const CollectiveCall& call, DeviceCommunicator* group);
   Transfer reduce(const CollectiveCall& call, DeviceCommunicator* group);
+  bool has_copies(const CollectiveCall& call) const;
+  Transfer sum_copies(const CollectiveCall& call, DeviceCommunicator* group);
   Transfer reduce_replicated(DeviceCommunicator* group);
   Transfer reduce_norm(DeviceCommunicator* group);
   Transfer gather_boundary(const Slot& slot, DeviceCommunicator* group);
@@ -119,6 +122,7 @@ class RoleRunner {
   const Scenario& scenario_;
   const Program& program_;
   const RankGrid& grid_;
+  RankId rank_;
   GridPoint point_;
   ModelPart part_;
   const Role& role_;
@@ -146,6 +150,12 @@ class RoleRunner {
   std::vector<Tensor> returned_;                    // from host memory, until the step has ended
   std::map<std::int64_t, EventHandle> reductions_;  // by begin of their unit
   std::map<std::int64_t, WideGradients> wide_;      // likewise, until they are reduced
+  // Reduced among the ranks of one copy, and not among the copies yet.
+  struct SummedGradients {
+    Array data;
+    Tensor wide;
+  };
+  std::map<std::int64_t, SummedGradients> summed_;  // likewise
 };
 
 }  // namespace stepcast

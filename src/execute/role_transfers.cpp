@@ -42,13 +42,14 @@ Transfer RoleRunner::collective(const CollectiveCall& call, Stream stream) {
   DeviceCommunicator* group = groups_.find(call.group, stream);
   switch (call.purpose) {
     case Purpose::kGradients:
+      if (call.group.is_outer()) return sum_copies(call, group);
       return scatters_gradients(call) ? reduce(call, group) : all_in_place(call, group);
     case Purpose::kParameters:
       return gather(call, group);
     case Purpose::kReplicatedGradients:
       return reduce_replicated(group);
     case Purpose::kTiedTable:
-      return all_in_place(call, group);
+      return state_.shards_gradients() ? all_in_shard(call, group) : all_in_place(call, group);
     case Purpose::kGradientNorm:
       return reduce_norm(group);
     case Purpose::kBoundary:
@@ -63,6 +64,16 @@ Transfer RoleRunner::all_in_place(const CollectiveCall& call, DeviceCommunicator
   if (group == nullptr) return out;
   const Array data = state_.gradients(call.elements.begin);
   out.starts = {all_reduce(group, data, call.elements.size())};
+  return out;
+}
+
+// Gradients of which every member keeps the same part.
+Transfer RoleRunner::all_in_shard(const CollectiveCall& call, DeviceCommunicator* group) {
+  Transfer out{{}, group, {}, {}};
+  if (group == nullptr) return out;
+  for (const OwnedPiece& piece : state_.shards().within(call.elements)) {
+    out.starts.push_back(all_reduce(group, state_.owned_gradients(piece), piece.range.size()));
+  }
   return out;
 }
 
@@ -90,8 +101,30 @@ Transfer RoleRunner::reduce(const CollectiveCall& call, DeviceCommunicator* grou
   const Array data = wide ? wide->array() : state_.gradients(call.elements.begin);
   Transfer out{
       {}, group, in_pieces(call, data, group, &DeviceCommunicator::start_reduce_scatter), {}};
-  if (state_.shards_gradients()) {
+  if (has_copies(call)) {
+    summed_[call.elements.begin] = {data, wide};  // the other copies' come to it first
+  } else if (state_.shards_gradients()) {
     out.finish = [this, &call, data, wide] { state_.add_to_shard(call.elements, data); };
+  }
+  return out;
+}
+
+// Among ranks that share one copy of the states, beside other copies.
+bool RoleRunner::has_copies(const CollectiveCall& call) const {
+  return call.group.is_inner() && grid_.group_size(call.group.whole().outer()) > 1;
+}
+
+// Adds what the ranks of other copies have of the same part of a reduction.
+Transfer RoleRunner::sum_copies(const CollectiveCall& call, DeviceCommunicator* group) {
+  Transfer out{{}, group, {}, {}};
+  const SummedGradients summed = std::move(summed_[call.elements.begin]);
+  summed_.erase(call.elements.begin);
+  for (const OwnedPiece& piece : state_.shards().within(call.elements)) {
+    const Array own = summed.data.from(piece.range.begin - call.elements.begin);
+    if (group != nullptr) out.starts.push_back(all_reduce(group, own, piece.range.size()));
+  }
+  if (state_.shards_gradients()) {
+    out.finish = [this, &call, summed] { state_.add_to_shard(call.elements, summed.data); };
   }
   return out;
 }
@@ -143,11 +176,17 @@ Transfer RoleRunner::reduce_norm(DeviceCommunicator* group) {
   return out;
 }
 
-// The first rank of the tensor group counts replicated gradients; experts that are not cut have
-// shards on all of its ranks, or where nothing is sharded lie on each of them. A table that both
-// ends of the pipeline hold is counted on the first stage.
+// The first copy of sharded states counts its gradients. The first rank of the tensor group counts
+// replicated gradients; experts that are not cut have shards on all of its ranks, or where nothing
+// is sharded lie on each of them. A table that both ends of the pipeline hold is counted on the
+// first stage.
 std::vector<ElementRange> RoleRunner::counted_elsewhere() const {
   std::vector<ElementRange> out;
+  for (const FlatStretch& stretch : role_.stretches) {
+    const AxisGroup copies = stretch.group.outer();
+    const bool in_copies = scenario_.layout.zero >= 1 && grid_.group_size(copies) > 1;
+    if (in_copies && grid_.place_in(copies, rank_) > 0) out.push_back(stretch.range);
+  }
   const bool shared = scenario_.shares_trained_table() && !ends_meet(scenario_.layout);
   for (const PlacedParameter& placed : parameters_) {
     const bool copy = shared && role_.stage == stage_of_last_chunk(scenario_.layout) &&

@@ -33,7 +33,8 @@ Shards::Shards(const Role& role, bool sharded, const RankGrid& grid, RankId rank
   }
   for (const Instruction& instruction : role.instructions) {
     const auto* call = instruction.as<CollectiveCall>();
-    if (call == nullptr || !scatters_gradients(*call) || !is_cut(call->group)) continue;
+    // A copy of the states may be one rank's.
+    if (call == nullptr || !scatters_gradients(*call) || !is_cut(call->group.whole())) continue;
     const auto members = static_cast<int>(grid.group_size(call->group));
     for (const ElementRange& piece : pieces_of(*call)) {
       const Slice own = slice_of(piece.size(), members, grid.place_in(call->group, rank));

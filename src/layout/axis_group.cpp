@@ -94,7 +94,13 @@ std::int64_t inner_ranks(AxisGroup group, const Layout& layout) {
   if (whole == AxisGroup::kContext) return layout.cp_exchange;
   const bool is_sharded = whole == AxisGroup::kData || whole == AxisGroup::kExpertData;
   if (!is_sharded || layout.shard_group == 0) return all;
-  return std::gcd(layout.shard_group, all);  // experts have fewer copies
+  if (whole == AxisGroup::kData) return std::gcd(layout.shard_group, all);
+  // Experts have as many copies as dense parameters (Megatron: parallel_state.py,
+  // num_distributed_optimizer_instances; torchtitan: parallel_dims.py, efsdp beside dp_replicate),
+  // or none where expert parallel ranks reach over them.
+  const std::int64_t data = size_of(AxisGroup::kData, layout);
+  const std::int64_t copies = data / std::gcd(layout.shard_group, data);
+  return all % copies == 0 ? all / copies : all;
 }
 
 std::int64_t size_of(AxisGroup group, const Layout& layout) {

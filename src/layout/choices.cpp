@@ -11,6 +11,8 @@ namespace {
 constexpr std::array kAttentions = {"flash", "unfused"};
 constexpr std::array kGradClips = {"global", "post_validation", "none"};
 constexpr std::array kTrainingModes = {"pretrain", "lora", "qlora"};
+constexpr std::array kOptimizers = {"adamw", "muon"};
+constexpr std::array kMuonModes = {"duplicated", "distributed", "layer"};
 constexpr std::array kCudaGraphs = {"false", "true", "full", "attention", "moe"};
 constexpr std::array kContextMethods = {"ring", "all_gather", "all_to_all", "hierarchical"};
 constexpr std::array kRecomputeModes = {"none", "selective", "full"};
@@ -39,6 +41,8 @@ std::vector<std::string> framework_names() {
 std::vector<std::string> attention_names() { return all(kAttentions); }
 std::vector<std::string> grad_clip_names() { return all(kGradClips); }
 std::vector<std::string> training_mode_names() { return all(kTrainingModes); }
+std::vector<std::string> optimizer_names() { return all(kOptimizers); }
+std::vector<std::string> muon_mode_names() { return all(kMuonModes); }
 std::vector<std::string> cuda_graph_names() { return all(kCudaGraphs); }
 std::vector<std::string> recompute_mode_names() { return all(kRecomputeModes); }
 std::vector<std::string> recomputed_module_names() { return all(kRecomputedModules); }
@@ -55,6 +59,8 @@ std::vector<std::string> schedule_names() {
 const char* name_of(AttentionKernel attention) { return entry(kAttentions, attention); }
 const char* name_of(GradClip clip) { return entry(kGradClips, clip); }
 const char* name_of(TrainingMode mode) { return entry(kTrainingModes, mode); }
+const char* name_of(Optimizer optimizer) { return entry(kOptimizers, optimizer); }
+const char* name_of(MuonMode mode) { return entry(kMuonModes, mode); }
 const char* name_of(CudaGraphs graphs) { return entry(kCudaGraphs, graphs); }
 const char* name_of(ContextMethod method) { return entry(kContextMethods, method); }
 const char* name_of(RecomputedModule module) { return entry(kRecomputedModules, module); }

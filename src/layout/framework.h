@@ -16,8 +16,6 @@
 namespace stepcast {
 
 struct FrameworkTraits {
-  static constexpr int kNever = 4;  // above all stages of zero
-
   const char* name;  // in scenario files and in profiles
   // Trainers that run steps this way, as people call them (plain_name of core/data_name.h).
   std::span<const std::string_view> trainers = {};
@@ -44,6 +42,9 @@ struct FrameworkTraits {
   bool recomputes_operations = false;  // has the module torchtitan_op
   bool pairs_passes = false;           // exchanges tokens beside another micro-batch
   bool defers_head = false;            // has layout.defer_head_wgrad
+  bool has_muon = false;               // deals whole matrices to data ranks
+  // Clips after the step, where a schedule asks for it: forks that have such schedules.
+  bool validates_after_step = false;
   // A ring of context parallelism passes on keys and values of all query heads, adds the results
   // of its steps up one by one in fp32, in single kernels, and passes on gradients in fp32.
   bool ring_adds_in_fp32 = false;
@@ -69,8 +70,6 @@ struct FrameworkTraits {
   void (*check_zero)(const Scenario& scenario, Findings& findings) = nullptr;
   void (*check_overlap)(const Scenario& scenario, Findings& findings) = nullptr;
   int least_zero = 0;  // stages of zero below it are another framework's
-  // A pipeline from this stage on is not supported yet.
-  int zero_without_pipeline = kNever;
   // A search tries no more of them: they are rare there, and no recorded run shows how they do.
   int most_proposed_zero = 3;
 

@@ -164,6 +164,18 @@ void check_context_method(const Scenario& s, Findings& findings) {
         fmt::format("hierarchical exchanges heads among {} of {} ranks here", l.cp_exchange, l.cp),
         l.cp_exchange == 1 ? "ring, which it would be" : "all_to_all, which it would be");
   }
+  // Transformer Engine, context_parallel.py: a ring of keys and values takes no sliding window.
+  const std::int64_t window = s.model.attention_window;
+  const bool windowed = window > 0 && window < s.training.sequence_length &&
+                        findings.trusts({"training.sequence_length"});
+  const bool rings =
+      l.cp_method == ContextMethod::kRing || l.cp_method == ContextMethod::kHierarchical;
+  if (windowed && rings) {
+    findings.illegal("layout.cp_method",
+                     fmt::format("{} around a window of {} of {} tokens", name_of(l.cp_method),
+                                 window, s.training.sequence_length),
+                     "all_gather or all_to_all");
+  }
   if (l.cp_method != ContextMethod::kAllToAll) return;
   const std::int64_t heads = s.model.heads / l.tp;
   const std::int64_t kv_heads = std::max<std::int64_t>(1, s.model.kv_heads / l.tp);
@@ -439,6 +451,31 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
   }
 }
 
+// Megatron-LM, arguments.py and optimizer_config.py; the rest is not supported yet.
+void check_optimizer(const Scenario& s, const Stated& stated, Findings& findings) {
+  const Training& t = s.training;
+  if (!findings.trusts({"training.optimizer", "training.framework"})) return;
+  if (t.optimizer != Optimizer::kMuon) {
+    if (stated.has("training.muon_mode")) {
+      findings.illegal("training.muon_mode", fmt::format("with optimizer {}", name_of(t.optimizer)),
+                       "optimizer muon");
+    }
+    return;
+  }
+  if (t.trains_adapters()) {
+    findings.illegal("training.optimizer", "muon of adapters", "adamw, or mode pretrain");
+  }
+  if (t.moments_precision != DataType::kFp32) {
+    findings.illegal(
+        "training.moments_precision",
+        fmt::format("{} with muon, whose momentum is fp32", name_of(t.moments_precision)), "fp32");
+  }
+  if (s.layout.shard_group > 0) {
+    findings.illegal("layout.shard_group", "muon deals whole matrices to all data ranks",
+                     "all, or optimizer adamw");
+  }
+}
+
 void check_attention(const Scenario& s, const Stated& stated, Findings& findings) {
   constexpr const char* kPath = "training.attention_kernel";
   const Training& t = s.training;
@@ -480,6 +517,7 @@ void check_legality(const Scenario& scenario, const Stated& stated, Findings& fi
   const auto check_overlap = traits_of(scenario.training.framework).check_overlap;
   if (check_overlap != nullptr) check_overlap(scenario, findings);
   check_precision(scenario, stated, findings);
+  check_optimizer(scenario, stated, findings);
   check_attention(scenario, stated, findings);
   check_grad_clip(scenario, findings);
 }

@@ -28,6 +28,9 @@ enum class Framework : std::uint8_t {};
 enum class AttentionKernel { kFlash, kUnfused };
 enum class GradClip { kGlobal, kPostValidation, kNone };
 enum class TrainingMode { kPretrain, kLora, kQlora };
+enum class Optimizer { kAdamW, kMuon };
+// How Muon's products of a matrix that tensor parallelism cuts are dealt to its ranks.
+enum class MuonMode { kDuplicated, kDistributed, kLayer };
 enum class RecomputeMode { kNone, kSelective, kFull };
 // Which kernels are launched as CUDA graphs. kOn is a framework's own choice, as `true` states it.
 enum class CudaGraphs { kOff, kOn, kFull, kAttention, kMoe };
@@ -55,6 +58,8 @@ struct Training {
   DataType grad_precision = DataType::kFp32;     // stored and accumulated
   DataType reduce_precision = DataType::kFp32;   // on the wire
   DataType moments_precision = DataType::kFp32;  // of Adam, fp32 or bf16
+  Optimizer optimizer = Optimizer::kAdamW;
+  MuonMode muon_mode = MuonMode::kDuplicated;
   GradClip grad_clip = GradClip::kGlobal;
   bool no_sync = false;
   bool compile = true;  // elementwise chains fused
@@ -208,6 +213,11 @@ struct FrameworkRules {
   bool casts_to_reduce = false;    // gradients are cast into the type that reduces them
   // A gathered unit is copied out of the flat tensor into those of its parameters.
   bool copies_gathered_units = false;
+  // On a pipeline units stay gathered behind a backward, and gradients whole, until the chunk's
+  // last backward reduces them.
+  bool keeps_units = false;
+  // Gradients that wait for a later reduction are summed in the type that reduces them.
+  bool sums_wide_gradients = false;
   // A unit's gradients are copied into a flat tensor, which is divided before it is reduced.
   bool flattens_gradients = false;
   bool shards_parameters_with_gradients = false;  // zero 2 shards parameters as zero 3 does

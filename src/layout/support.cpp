@@ -41,21 +41,6 @@ void check_model(const Scenario& s, Findings& findings) {
   }
 }
 
-// Refuses what is lowered for plain attention and dense layers alone.
-void check_combinations(const Scenario& s, Findings& findings) {
-  if (!findings.trusts({"model"})) return;
-  const Model& model = s.model;
-  if (!findings.trusts({"layout.cp", "training.sequence_length"}) || s.layout.cp == 1) return;
-  const bool windowed =
-      model.attention_window > 0 && model.attention_window < s.training.sequence_length;
-  if (model.mla || windowed) {
-    findings.unsupported("layout.cp",
-                         fmt::format("cp = {} with {} is", s.layout.cp,
-                                     model.mla ? "latent attention" : "an attention window"),
-                         "use 1");
-  }
-}
-
 // Experts take the tokens of their own rank, which tensor parallel ranks hold apart only with
 // sequence parallelism.
 void check_experts(const Scenario& s, Findings& findings) {
@@ -66,13 +51,6 @@ void check_experts(const Scenario& s, Findings& findings) {
     findings.unsupported("layout.sequence_parallel",
                          "a mixture of experts with tensor and without sequence parallelism is",
                          "use true");
-  }
-  if (findings.trusts({"layout.ep", "layout.etp", "layout.tp", "layout.zero"}) &&
-      (l.ep > 1 || l.etp != l.tp) && (l.zero == 3 || s.rules.gradients_by_unit)) {
-    findings.unsupported("layout.ep",
-                         fmt::format("ep = {}, etp = {} with framework {} and zero {} is", l.ep,
-                                     l.etp, name_of(s.training.framework), l.zero),
-                         "ep 1 and etp as tp, or framework megatron");
   }
   const Schedule& schedule = rules_of(l.schedule);
   if (l.overlap.ep && findings.trusts({"layout.overlap.ep", "layout.schedule", "layout.zero"}) &&
@@ -113,23 +91,34 @@ void check_parallelism(const Scenario& s, Findings& findings) {
   }
 }
 
-void check_sharding(const Scenario& s, Findings& findings) {
-  if (!findings.trusts({"layout.zero", "layout.pp", "training.framework"})) return;
-  const Layout& l = s.layout;
+void check_optimizer(const Scenario& s, Findings& findings) {
+  if (s.training.optimizer != Optimizer::kMuon) return;
+  if (!findings.trusts({"training.optimizer", "training.framework", "layout.zero"})) return;
   const FrameworkTraits& framework = traits_of(s.training.framework);
-  if (l.pp > 1 && l.zero >= framework.zero_without_pipeline) {
+  if (!framework.has_muon) {
     findings.unsupported(
-        "layout.pp",
-        fmt::format("pp = {} with framework {} and zero {} is", l.pp, framework.name, l.zero),
-        framework.zero_without_pipeline == 0
-            ? "pp 1, or another framework with zero 0 or 1"
-            : fmt::format("pp 1, or zero below {}", framework.zero_without_pipeline));
+        "training.optimizer", fmt::format("muon with framework {} is", framework.name),
+        fmt::format("adamw, or framework {}", frameworks_with(&FrameworkTraits::has_muon)));
+  } else if (s.layout.zero > 1) {
+    findings.unsupported("layout.zero", fmt::format("zero {} with muon is", s.layout.zero),
+                         "zero 0 or 1");
   }
-  if (l.zero >= 2 && findings.trusts({"layout.schedule"}) && splits_backward(s)) {
-    findings.unsupported(
-        "layout.zero",
-        fmt::format("zero {} under schedule {} is", l.zero, rules_of(l.schedule).name),
-        "zero 0 or 1, or a schedule with whole backwards");
+}
+
+// The head of a pipeline that comes back reads the table of another chunk's unit.
+void check_sharding(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"model", "layout.zero", "layout.pp", "layout.schedule",
+                        "layout.virtual_stages", "training.framework", "training.mode"})) {
+    return;
+  }
+  const Layout& l = s.layout;
+  const bool by_unit = s.rules.gradients_by_unit || l.zero == 3;
+  if (by_unit && l.pp > 1 && s.model.tied_embeddings && ends_meet(l)) {
+    findings.unsupported("layout.schedule",
+                         fmt::format("a tied table of sharded parameters under schedule {} is",
+                                     rules_of(l.schedule).name),
+                         "a schedule that ends on the last stage, or zero 2 or less of another "
+                         "framework than fsdp");
   }
 }
 
@@ -141,11 +130,6 @@ void check_memory_saving(const Scenario& s, Findings& findings) {
       findings.unsupported(fmt::format("layout.offload.{}", key),
                            fmt::format("offloading {} of it is", fraction), "use 0");
     }
-  }
-  if (l.offload.activations > 0 && l.pp * l.virtual_stages > 1 &&
-      findings.trusts({"layout.pp", "layout.virtual_stages"})) {
-    findings.unsupported("layout.offload.activations", "offloading with a pipeline is",
-                         "use 0, or pp 1");
   }
   if (l.offload.activations > 0 && l.overlap.ep && findings.trusts({"layout.overlap.ep"})) {
     findings.unsupported("layout.offload.activations", "offloading while passes alternate is",
@@ -196,10 +180,10 @@ void check_recomputed_operations(const Scenario& s, Findings& findings) {
 
 void check_support(const Scenario& scenario, Findings& findings) {
   check_model(scenario, findings);
-  check_combinations(scenario, findings);
   check_experts(scenario, findings);
   check_parallelism(scenario, findings);
   check_sharding(scenario, findings);
+  check_optimizer(scenario, findings);
   check_memory_saving(scenario, findings);
   check_deferred_head(scenario, findings);
   check_recomputed_operations(scenario, findings);

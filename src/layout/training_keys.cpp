@@ -57,15 +57,6 @@ constexpr KeyType kGlobalBatch = {read_global_batch, write_field<&Training::glob
                                   copy_field<&Training::global_batch>,
                                   [] { return std::string("1 or more"); }};
 
-// There is one optimizer, so a file may name it and no field holds it.
-constexpr const char* kOnlyOptimizer = "adamw";
-constexpr KeyType kOptimizer = {[](ObjectReader& object, const char* key, Settings&) {
-                                  return object.choice(key, {kOnlyOptimizer}).has_value();
-                                },
-                                [](const Settings&, SortedJson& out) { out = kOnlyOptimizer; },
-                                [](const Settings&, Settings&) {},
-                                [] { return std::string(kOnlyOptimizer); }};
-
 // A trainer's name is no framework's, and the error says whose way it goes.
 bool read_framework(ObjectReader& object, const char* key, Settings& out) {
   const auto value = object.value(key);
@@ -132,16 +123,15 @@ void settle_reduce_precision(Scenario& s, bool stated) {
 }
 
 void settle_grad_clip(Scenario& s, bool stated) {
-  // This project's executor clips by the norm of all stages, which gives the same update.
   const bool later = rules_of(s.layout.schedule).validates_after_step &&
-                     !traits_of(s.training.framework).is_own_executor;
+                     traits_of(s.training.framework).validates_after_step;
   if (!stated && later) s.training.grad_clip = GradClip::kPostValidation;
 }
 
 std::string grad_clip_words() {
-  return fmt::format("{}; {} where the schedule validates after the step (not {})",
+  return fmt::format("{}; {} where the schedule validates after the step ({})",
                      name_of(GradClip::kGlobal), name_of(GradClip::kPostValidation),
-                     name_of(own_executor()));
+                     frameworks_with(&FrameworkTraits::validates_after_step));
 }
 
 // Kernels that keep the scores on the chip came to frameworks at some time. A stated kernel says
@@ -181,6 +171,7 @@ bool trains_adapters(const Scenario& s) { return s.training.trains_adapters(); }
 bool has_narrow_moments(const Scenario& s) {
   return s.training.moments_precision != DataType::kFp32;
 }
+bool has_muon(const Scenario& s) { return s.training.optimizer == Optimizer::kMuon; }
 bool has_fp8_recipe(const Scenario& s) { return !s.training.fp8_recipe.empty(); }
 bool has_fp8(const Scenario& s) { return is_scaled(s.training.precision); }
 bool has_attention_kernel(const Scenario& s) { return !s.training.attention_kernel.empty(); }
@@ -211,9 +202,16 @@ constexpr Key kRows[] = {
      .flag = {"--precision", "TYPE", true},
      .decides_the_run = true},
     {.path = "training.optimizer",
-     .type = &kOptimizer,
+     .type = &kChoice<&Training::optimizer, optimizer_names>,
      .fallback = "adamw",
-     .help = "what updates the parameters"},
+     .help = "what updates the parameters; `muon`: the matrices of layers, and AdamW the rest"},
+    {.path = "training.muon_mode",
+     .type = &kChoice<&Training::muon_mode, muon_mode_names>,
+     .fallback = "duplicated",
+     .help =
+         "with muon: a matrix that tp cuts is worked on whole by each tensor rank, in parts, or "
+         "by one home rank",
+     .shown = has_muon},
     {.path = "training.framework",
      .type = &kFramework,
      .fallback = default_framework_words,

@@ -44,6 +44,11 @@ std::int64_t shard_ranks(const Scenario& scenario, AxisGroup group) {
   return inner_ranks(group, scenario.layout);
 }
 
+// Megatron's distributed optimizer keeps the full gradient buffer; ZeRO-2 keeps a shard.
+std::int64_t held_gradients(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
+  return scenario.layout.zero >= 2 ? divide_up(elements, shard_ranks(scenario, group)) : elements;
+}
+
 std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
   return scenario.layout.zero >= 1 ? divide_up(elements, shard_ranks(scenario, group)) : elements;
 }
@@ -80,15 +85,26 @@ ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights) {
   return shards_parameters(scenario) ? divide_up(whole, shard_ranks(scenario)) : whole;
 }
 
+StateBytes muon_bytes(const Scenario& scenario, std::int64_t elements, std::int64_t largest,
+                      AxisGroup group) {
+  const StateWidths widths = state_widths(scenario);
+  const StateBytes adam = state_bytes(scenario, elements, group);
+  const std::int64_t ranks = scenario.layout.zero >= 1 ? shard_ranks(scenario, group) : 1;
+  const std::int64_t padding = ranks * largest - elements;
+  StateBytes out;
+  out.parameters = widths.parameter * padding;
+  out.gradients = widths.gradient * padding;
+  out.optimizer = (widths.master + size_of(DataType::kFp32)) * largest - adam.optimizer;
+  return out;
+}
+
 StateBytes state_bytes(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
   const StateWidths widths = state_widths(scenario);
   const int zero = scenario.layout.zero;
   const std::int64_t shard = divide_up(elements, shard_ranks(scenario, group));
-  // Megatron's distributed optimizer keeps the full gradient buffer; ZeRO-2 keeps a shard.
-  const bool gradients_sharded = zero >= 2;
   StateBytes out;
   out.parameters = widths.parameter * (shards_parameters(scenario) ? shard : elements);
-  out.gradients = widths.gradient * (gradients_sharded ? shard : elements);
+  out.gradients = widths.gradient * held_gradients(scenario, elements, group);
   out.optimizer = (widths.master + widths.moments) * (zero >= 1 ? shard : elements);
   return out;
 }

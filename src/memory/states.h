@@ -32,12 +32,21 @@ StateBytes state_bytes(const Scenario& scenario, std::int64_t elements,
 // of them (negative: they take less). 0 when units are gathered: each product casts its own.
 ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements);
 
+// The difference that Muon makes to so many of these parameters, of which a rank owns at most
+// `largest`: one moment instead of two, and buffers that pad the shards of whole matrices.
+StateBytes muon_bytes(const Scenario& scenario, std::int64_t elements, std::int64_t largest,
+                      AxisGroup group = AxisGroup::kData);
+
 // Flat copies of gradients that the update makes and reads (FrameworkRules::copies_flat_gradients).
 ByteCount update_copy_bytes(const Scenario& scenario, std::int64_t elements,
                             AxisGroup group = AxisGroup::kData);
 
 // Bytes of what is not trained, sharded where parameters are.
 ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights);
+
+// Gradients of so many parameters that this rank keeps from one micro-batch to the next.
+std::int64_t held_gradients(const Scenario& scenario, std::int64_t elements,
+                            AxisGroup group = AxisGroup::kData);
 
 // Elements that the optimizer of this rank updates.
 std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements,

@@ -63,6 +63,7 @@ class Mechanisms {
     add(true, std::string(name_of(training.attention)) + " attention");
     add(training.sequence_length >= kLongSequence, "sequences of 16384 tokens or more");
     add_own(training.trains_adapters(), "adapters");
+    add_own(training.optimizer != Optimizer::kAdamW, name_of(training.optimizer));
     const Recompute& again = layout_.recompute;
     const bool operations = again.modules.has(RecomputedModule::kOperations);
     add(operations, "recomputation of operations");
@@ -100,6 +101,7 @@ class Mechanisms {
     if (layout_.dp * layout_.cp == 1) return;
     add_own(true, fmt::format("ZeRO {}", layout_.zero));
     add_own(layout_.shard_group > 0, "states sharded inside groups");
+    add_own(layout_.pp > 1 && layout_.zero >= 2, "gradients sharded on a pipeline");
     add_own(layout_.overlap.grad_reduce, "gradients reduced beside the backward");
     add_own(layout_.overlap.param_gather, "parameters gathered beside the forward");
     // Several groups then share the NICs of a node.
@@ -119,6 +121,7 @@ class Mechanisms {
     add_own(true, "mixture of experts");
     add(scenario_.training.cuda_graphs == CudaGraphs::kOff, "experts without CUDA graphs");
     add_own(layout_.ep > 1, "expert parallelism");
+    add_own(layout_.ep > 1 && layout_.zero == 3, "experts sharded over their own ranks");
     // Exchanges beside another micro-batch load no link (docs/moe.md). All recorded runs that leave
     // a node have them, so this name stands for that as well.
     add(layout_.ep > 1 && leaves_domain(AxisGroup::kExpert),

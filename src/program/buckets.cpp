@@ -10,24 +10,6 @@ namespace {
 
 constexpr ElementRange kNowhere{-1, -1};
 
-// A table that the other end of the pipeline holds too is reduced and sharded alone (Megatron:
-// param_and_grad_buffer.py, shared_embedding): the same rank must own a row on both stages.
-ElementRange shared_table(const RoleBuilder& builder) {
-  const Scenario& scenario = builder.scenario();
-  const Layout& layout = scenario.layout;
-  if (!scenario.shares_trained_table() || ends_meet(layout) || layout.zero == 0) {
-    return kNowhere;
-  }
-  const auto last = static_cast<std::int32_t>(builder.chunks()) - 1;
-  const std::int64_t table = builder.shape().vocab * builder.shape().hidden;
-  ElementRange holder = kNowhere;
-  if (builder.role().stage == 0) holder = builder.range(0, 0);
-  if (builder.role().stage == stage_of_last_chunk(layout)) {
-    holder = builder.range(last, builder.blocks(last) - 1);
-  }
-  return holder.begin < 0 ? kNowhere : ElementRange{holder.begin, holder.begin + table};
-}
-
 // Cuts from the end, in the order in which gradients come.
 std::vector<ElementRange> cut(ElementRange whole, ElementRange alone, std::int64_t most) {
   std::vector<ElementRange> out;
@@ -55,6 +37,29 @@ std::int64_t bucket_limit(const RoleBuilder& builder, std::int64_t rule, std::in
 }
 
 }  // namespace
+
+// Megatron: param_and_grad_buffer.py, shared_embedding.
+ElementRange shared_table(const RoleBuilder& builder) {
+  const Scenario& scenario = builder.scenario();
+  const Layout& layout = scenario.layout;
+  if (!scenario.shares_trained_table() || ends_meet(layout) || layout.zero == 0) {
+    return kNowhere;
+  }
+  const auto last = static_cast<std::int32_t>(builder.chunks()) - 1;
+  const std::int64_t table = builder.shape().vocab * builder.shape().hidden;
+  ElementRange holder = kNowhere;
+  if (builder.role().stage == 0) holder = builder.range(0, 0);
+  if (builder.role().stage == stage_of_last_chunk(layout)) {
+    holder = builder.range(last, builder.blocks(last) - 1);
+  }
+  return holder.begin < 0 ? kNowhere : ElementRange{holder.begin, holder.begin + table};
+}
+
+std::vector<ElementRange> cut_around(ElementRange whole, ElementRange alone) {
+  std::vector<ElementRange> out = cut(whole, alone, ObjectReader::kMaxCount);
+  std::ranges::reverse(out);
+  return out;
+}
 
 std::vector<Bucket> cut_buckets(const RoleBuilder& builder, bool by_chunk, std::int64_t rule) {
   const ElementRange alone = shared_table(builder);

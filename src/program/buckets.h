@@ -21,4 +21,10 @@ struct Bucket {
 // `rule`: elements of a bucket; 0: no limit.
 std::vector<Bucket> cut_buckets(const RoleBuilder& builder, bool by_chunk, std::int64_t rule);
 
+// A table that the other end of the pipeline holds too is reduced and sharded alone: the same rank
+// must own a row on both stages. Nowhere where there is none.
+ElementRange shared_table(const RoleBuilder& builder);
+// The parts of a range in front of, inside and behind another; ascending, none of them empty.
+std::vector<ElementRange> cut_around(ElementRange whole, ElementRange alone);
+
 }  // namespace stepcast

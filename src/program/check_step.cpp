@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -187,7 +188,7 @@ class StepCheck {
       take_once(own.output_gradient, "nobody holds the gradient that it reads");
     }
     for (std::int32_t b = run.block_begin; b < run.block_end && !in_host_memory_.empty(); ++b) {
-      expect(!in_host_memory_.contains({run.slot.micro_batch, b}),
+      expect(!in_host_memory_.contains({run.slot.chunk, run.slot.micro_batch, b}),
              "what it reads lies in host memory");
     }
     own.backward = run.block_begin;
@@ -213,7 +214,7 @@ class StepCheck {
   void move(const HostCopy& copy) {
     const Progress& own = at(copy.slot);
     for (std::int32_t b = copy.block_begin; b < copy.block_end; ++b) {
-      const std::pair key{copy.slot.micro_batch, b};
+      const std::tuple key{copy.slot.chunk, copy.slot.micro_batch, b};
       if (copy.direction == CopyDirection::kToHost) {
         expect(b < own.forward && b < own.backward, "the block has nothing saved");
         expect(in_host_memory_.insert(key).second, "it lies in host memory");
@@ -236,8 +237,9 @@ class StepCheck {
     for (const ElementRange& range : what.windows.get().frees_gradients) {
       if (range.size() > 0) expect(gradients_.free(range), "nobody holds these gradients");
     }
-    const ElementRange& range = what.windows.get().frees_parameters;
-    if (range.size() > 0) expect(parameters_.free(range), "these parameters are not gathered");
+    for (const ElementRange& range : what.windows.get().frees_parameters) {
+      if (range.size() > 0) expect(parameters_.free(range), "these parameters are not gathered");
+    }
   }
 
   void expect_end() {
@@ -258,8 +260,9 @@ class StepCheck {
   const Role& role_;
   const Instruction* now_ = nullptr;
   std::int32_t micro_batches_ = 0;
-  std::vector<std::vector<Progress>> progress_;                     // by chunk and micro-batch
-  std::set<std::pair<std::int32_t, std::int32_t>> in_host_memory_;  // micro-batch, block
+  std::vector<std::vector<Progress>> progress_;  // by chunk and micro-batch
+  // Chunk, micro-batch, block.
+  std::set<std::tuple<std::int32_t, std::int32_t, std::int32_t>> in_host_memory_;
   HeldElements gradients_, parameters_;
   std::optional<std::string> fault_;
 };

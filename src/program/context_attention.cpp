@@ -7,15 +7,20 @@ namespace {
 // Attention on this rank once heads have been exchanged among `exchange` of the cp ranks: all heads
 // where none are, the whole sequence where all of them exchange.
 struct Part {
-  explicit Part(const Shape& of)
+  Part(const Shape& of, const ContextHeads& own)
       : shape(of),
         exchange(of.cp_exchange),
         ring(of.cp / of.cp_exchange),
         rows(of.sequence * exchange),
-        heads(of.heads / exchange),
-        kv_heads(of.ring_in_fp32 ? heads : of.kv_heads / exchange),
-        query(of.batch * rows * heads * of.head_dim),
-        key_value(2 * of.batch * rows * kv_heads * of.head_dim),
+        heads(own.heads / exchange),
+        kv_heads(of.ring_in_fp32 ? heads : own.kv_heads / exchange),
+        key_dim(own.key_dim),
+        value_dim(own.value_dim),
+        span(own.span),
+        query(of.batch * rows * heads * key_dim),
+        context(of.batch * rows * heads * value_dim),
+        key(of.batch * rows * kv_heads * key_dim),
+        value(of.batch * rows * kv_heads * value_dim),
         type(of.fp8_attention ? of.fp8.type : of.type) {}
 
   AxisGroup ring_group() const {
@@ -26,16 +31,37 @@ struct Part {
   }
   Attention attention(bool backward, std::int64_t queries, std::int64_t keys, bool causal) const {
     const DataType read = type == shape.type ? shape.product : type;
-    return {backward, shape.batch, heads, kv_heads, queries, keys, shape.head_dim, causal, read};
+    Attention out{backward, shape.batch, heads, kv_heads, queries, keys, key_dim, causal, read};
+    if (value_dim != key_dim) out.value_dim = {value_dim};
+    return out;
+  }
+  // Over the whole sequence, where each rank has a share of the heads.
+  Attention whole(bool backward) const {
+    Attention out = attention(backward, rows, rows, true);
+    out.window = span.window;
+    out.chunk = span.chunk;
+    return out;
+  }
+  // Keys that a query of a sequence of so many tokens sees, on average.
+  std::int64_t seen(std::int64_t tokens) const {
+    if (span.window && span.window.value < tokens) {
+      const std::int64_t window = span.window.value;
+      return window - window * window / (2 * tokens);
+    }
+    if (span.chunk && span.chunk.value < tokens) return span.chunk.value / 2;
+    return tokens / 2;
   }
   std::int64_t statistics(std::int64_t queries) const { return shape.batch * heads * queries; }
+  std::int64_t key_value() const { return key + value; }
 
   const Shape& shape;
   std::int64_t exchange, ring;
   std::int64_t rows;  // of a sequence, on this rank
   std::int64_t heads, kv_heads;
-  std::int64_t query, key_value;  // elements
-  DataType type;                  // of what the kernels read
+  std::int64_t key_dim, value_dim;
+  AttentionSpan span;
+  std::int64_t query, context, key, value;  // elements
+  DataType type;                            // of what the kernels read
   // Results of a ring's steps, and gradients that travel, are summed in this.
   DataType summed() const { return shape.ring_in_fp32 ? DataType::kFp32 : shape.type; }
 };
@@ -51,7 +77,10 @@ struct RingStep {
   bool causal;
   std::int64_t queries, keys;
   std::int64_t query_elements(const Part& part) const { return part.query / part.rows * queries; }
-  std::int64_t key_elements(const Part& part) const { return part.key_value / part.rows * keys; }
+  std::int64_t context_elements(const Part& part) const {
+    return part.context / part.rows * queries;
+  }
+  std::int64_t key_elements(const Part& part) const { return part.key_value() / part.rows * keys; }
 };
 
 void copy(BlockBuilder& builder, const char* name, bool backward, DataType type,
@@ -143,12 +172,12 @@ void exchange(BlockBuilder& builder, const Part& part, bool backward, DataType t
 QkvBuffers exchange_in(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv) {
   if (part.exchange == 1) return qkv;
   const QkvBuffers out{builder.buffer("query_by_heads", part.query, part.type),
-                       builder.buffer("key_by_heads", part.key_value / 2, part.type),
-                       builder.buffer("value_by_heads", part.key_value / 2, part.type)};
+                       builder.buffer("key_by_heads", part.key, part.type),
+                       builder.buffer("value_by_heads", part.value, part.type)};
   exchange(builder, part, false, part.type,
            {{"exchange_query", part.query, qkv.query, out.query},
-            {"exchange_key", part.key_value / 2, qkv.key, out.key},
-            {"exchange_value", part.key_value / 2, qkv.value, out.value}});
+            {"exchange_key", part.key, qkv.key, out.key},
+            {"exchange_value", part.value, qkv.value, out.value}});
   return out;
 }
 
@@ -157,64 +186,69 @@ QkvBuffers exchange_in(BlockBuilder& builder, const Part& part, const QkvBuffers
 // (context_parallel.py in Transformer Engine); PyTorch merges each at once.
 void ring_forward(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv,
                   CoreAttentionBuffers& out, BufferId context) {
-  BufferId key_value = builder.buffer("key_value", part.key_value, part.type);
-  copy(builder, "pack_key_value", false, part.type, part.key_value, {qkv.key, qkv.value},
+  BufferId key_value = builder.buffer("key_value", part.key_value(), part.type);
+  copy(builder, "pack_key_value", false, part.type, part.key_value(), {qkv.key, qkv.value},
        {key_value});
   const bool at_once = part.shape.ring_in_fp32;
   const BufferId wide =
-      at_once ? builder.buffer("wide_context", part.query, part.summed()) : BufferId{};
+      at_once ? builder.buffer("wide_context", part.context, part.summed()) : BufferId{};
   std::vector<BufferId> received, partial, sums;
   for (std::int64_t i = 0; i < part.ring; ++i) {
     const RingStep step(part, i);
     BufferId next;
     if (i + 1 < part.ring) {
-      next = builder.buffer("key_value", part.key_value, part.type);
+      next = builder.buffer("key_value", part.key_value(), part.type);
       builder.collective("ring_key_value", CollectiveKind::kSendReceive, part.ring_group(),
-                         part.key_value, part.type, {key_value}, {next},
+                         part.key_value(), part.type, {key_value}, {next},
                          CollectivePurpose::kActivations, BlockStream::kCommunication);
     }
-    partial.push_back(builder.activation("partial_context", step.query_elements(part)));
+    partial.push_back(builder.activation("partial_context", step.context_elements(part)));
     sums.push_back(builder.buffer("partial_sums", part.statistics(step.queries), DataType::kFp32));
     builder.add("attention", part.attention(false, step.queries, step.keys, step.causal),
                 {qkv.query, key_value}, {partial.back(), sums.back()});
     if (at_once) {
-      merge(builder, {"merge_partial", false, step.query_elements(part), part.query, i == 0},
+      merge(builder, {"merge_partial", false, step.context_elements(part), part.context, i == 0},
             {partial.back(), sums.back()}, {wide, out.softmax});
     }
     received.push_back(key_value);
     if (next.valid()) key_value = next;
   }
-  if (at_once) narrow(builder, "narrow_context", false, part.query, wide, context);
+  if (at_once) narrow(builder, "narrow_context", false, part.context, wide, context);
   for (std::size_t i = 0; i < partial.size() && !at_once; ++i) {
-    const std::int64_t elements = RingStep(part, static_cast<std::int64_t>(i)).query_elements(part);
-    merge(builder, {"merge_partial", false, elements, part.query, i == 0}, {partial[i], sums[i]},
+    const std::int64_t elements =
+        RingStep(part, static_cast<std::int64_t>(i)).context_elements(part);
+    merge(builder, {"merge_partial", false, elements, part.context, i == 0}, {partial[i], sums[i]},
           {context, out.softmax});
   }
   for (const BufferId id : received) builder.last().reads.push_back(id);
   out.read = {qkv.query, key_value, key_value};
 }
 
+// An operation that writes the gradient of keys writes that of values, too, in a buffer of its own.
+void also_values(BlockBuilder& builder, const QkvBuffers& gradient) {
+  if (gradient.value != gradient.key) builder.also_writes({gradient.value});
+}
+
 // Against the order of the forward: keys and values travel on, and the sums of their gradients
 // behind them, home at last.
 void ring_backward(BlockBuilder& builder, const Part& part, const CoreAttentionBuffers& saved,
-                   BufferId context, BufferId context_gradient, BufferId query_gradient,
-                   BufferId key_value_gradient) {
+                   BufferId context, BufferId context_gradient, const QkvBuffers& gradient) {
   const bool in_fp32 = part.shape.ring_in_fp32;
   const DataType wide = part.summed();
   const auto sum_of = [&](const char* name, std::int64_t elements, BufferId otherwise) {
     return in_fp32 ? builder.buffer(name, elements, wide) : otherwise;
   };
-  const BufferId query_sum = sum_of("wide_query_gradient", part.query, query_gradient);
-  const BufferId key_sum = sum_of("wide_key_value_gradient", part.key_value, key_value_gradient);
+  const BufferId query_sum = sum_of("wide_query_gradient", part.query, gradient.query);
+  const BufferId key_sum = sum_of("wide_key_value_gradient", part.key_value(), gradient.key);
   BufferId key_value = saved.read.key, travelling;
   for (std::int64_t i = 0; i < part.ring; ++i) {
     const RingStep step(part, part.ring - 1 - i);
     const bool last = i + 1 == part.ring;
     BufferId next, arrived;
-    if (!last) next = builder.buffer("key_value", part.key_value, part.type);
-    if (i > 0) arrived = builder.buffer("travelled_gradient", part.key_value, wide);
-    const std::int64_t bytes = (last ? 0 : part.key_value * size_of(part.type)) +
-                               (i > 0 ? part.key_value * size_of(wide) : 0);
+    if (!last) next = builder.buffer("key_value", part.key_value(), part.type);
+    if (i > 0) arrived = builder.buffer("travelled_gradient", part.key_value(), wide);
+    const std::int64_t bytes = (last ? 0 : part.key_value() * size_of(part.type)) +
+                               (i > 0 ? part.key_value() * size_of(wide) : 0);
     if (bytes > 0) {
       builder.collective("ring_gradients", CollectiveKind::kSendReceive, part.ring_group(),
                          bytes / size_of(wide), wide, {key_value, travelling}, {},
@@ -234,93 +268,94 @@ void ring_backward(BlockBuilder& builder, const Part& part, const CoreAttentionB
     merge(builder, {"add_query_gradient", true, queries, part.query, i == 0}, {query_part},
           {query_sum});
     const BufferId sum =
-        last ? key_sum : builder.buffer("travelling_gradient", part.key_value, wide);
-    merge(builder, {"add_key_value_gradient", true, keys, part.key_value, i == 0},
+        last ? key_sum : builder.buffer("travelling_gradient", part.key_value(), wide);
+    merge(builder, {"add_key_value_gradient", true, keys, part.key_value(), i == 0},
           {key_part, arrived}, {sum});
+    if (last && !in_fp32) also_values(builder, gradient);
     travelling = sum;
     key_value = next;
   }
   if (in_fp32) {
-    narrow(builder, "narrow_query_gradient", true, part.query, query_sum, query_gradient);
-    narrow(builder, "narrow_key_value_gradient", true, part.key_value, key_sum, key_value_gradient);
+    narrow(builder, "narrow_query_gradient", true, part.query, query_sum, gradient.query);
+    narrow(builder, "narrow_key_value_gradient", true, part.key_value(), key_sum, gradient.key);
+    also_values(builder, gradient);
   }
 }
 
 // Keys and values of all tokens, in their order; without a message beside them.
 BufferId gather_key_value(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv) {
-  const std::int64_t whole = part.key_value * part.ring;
+  const std::int64_t whole = part.key_value() * part.ring;
   const BufferId gathered = builder.buffer("gathered_key_value", whole, part.type);
-  for (const auto& [name, from] :
-       {std::pair("gather_key", qkv.key), std::pair("gather_value", qkv.value)}) {
-    builder.collective(name, CollectiveKind::kAllGather, part.ring_group(), whole / 2, part.type,
-                       {from}, {gathered});
-  }
+  const auto gather = [&](const char* name, BufferId from, std::int64_t own) {
+    builder.collective(name, CollectiveKind::kAllGather, part.ring_group(), own * part.ring,
+                       part.type, {from}, {gathered});
+  };
+  gather("gather_key", qkv.key, part.key);
+  gather("gather_value", qkv.value, part.value);
   const BufferId ordered = builder.buffer("ordered_key_value", whole, part.type);
   copy(builder, "sequence_order", false, part.type, whole, {gathered}, {ordered});
   return ordered;
 }
 
 // The two pieces of this rank, each against the keys before its end. Together they see as many as
-// on any other rank: here each sees half of the sequence.
+// on any other rank: here each sees half of the sequence, or what a window or a chunk leaves of it.
 constexpr int kPieces = 2;
 
 void gather_forward(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv,
                     const CoreAttentionBuffers& out) {
   const BufferId key_value = gather_key_value(builder, part, qkv);
   for (int piece = 0; piece < kPieces; ++piece) {
-    builder.add("attention", part.attention(false, part.rows / 2, part.rows * part.ring / 2, false),
+    builder.add("attention",
+                part.attention(false, part.rows / 2, part.seen(part.rows * part.ring), false),
                 {qkv.query, key_value}, {out.context, out.softmax});
   }
 }
 
 void gather_backward(BlockBuilder& builder, const Part& part, const CoreAttentionBuffers& saved,
-                     BufferId context_gradient, BufferId gradient) {
+                     BufferId context_gradient, const QkvBuffers& gradient) {
   const QkvBuffers& qkv = saved.read;
-  const std::int64_t whole = part.key_value * part.ring;
+  const std::int64_t whole = part.key_value() * part.ring;
   const BufferId key_value = gather_key_value(builder, part, qkv);
   const BufferId of_keys = builder.activation("whole_key_value_gradient", whole);
   for (int piece = 0; piece < kPieces; ++piece) {
     const BufferId accumulator = builder.buffer("query_accumulator", part.query / 2,
                                                 DataType::kFp32, MemoryCategory::kWorkspace);
     builder.add("attention_backward",
-                part.attention(true, part.rows / 2, part.rows * part.ring / 2, false),
+                part.attention(true, part.rows / 2, part.seen(part.rows * part.ring), false),
                 {qkv.query, key_value, saved.context, saved.softmax, context_gradient},
-                {gradient, of_keys, accumulator});
+                {gradient.query, of_keys, accumulator});
   }
   const DataType wide = part.shape.type;
   const BufferId ordered = builder.activation("ordered_key_value_gradient", whole);
   copy(builder, "rank_order", true, wide, whole, {of_keys}, {ordered});
-  for (const char* name : {"reduce_key_gradient", "reduce_value_gradient"}) {
-    builder.collective(name, CollectiveKind::kReduceScatter, part.ring_group(), whole / 2, wide,
-                       {ordered}, {gradient});
-  }
-}
-
-BufferId packed_gradient(BlockBuilder& builder) {
-  const Shape& shape = builder.shape();
-  return builder.activation("qkv_gradient",
-                            shape.tokens * (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
+  const auto reduce = [&](const char* name, BufferId to, std::int64_t own) {
+    builder.collective(name, CollectiveKind::kReduceScatter, part.ring_group(), own * part.ring,
+                       wide, {ordered}, {to});
+  };
+  reduce("reduce_key_gradient", gradient.key, part.key);
+  reduce("reduce_value_gradient", gradient.value, part.value);
 }
 
 // The kernel over all tokens and a share of the heads, where no ring is left.
 void whole_backward(BlockBuilder& builder, const Part& part, const CoreAttentionBuffers& saved,
-                    BufferId context, BufferId context_gradient, BufferId query_gradient,
-                    BufferId key_value_gradient) {
+                    BufferId context, BufferId context_gradient, const QkvBuffers& gradient) {
   const BufferId accumulator =
       builder.buffer("query_accumulator", part.query, DataType::kFp32, MemoryCategory::kWorkspace);
-  builder.add("attention_backward", part.attention(true, part.rows, part.rows, true),
+  builder.add("attention_backward", part.whole(true),
               {saved.read.query, saved.read.key, saved.read.value, context, saved.softmax,
                context_gradient},
-              {query_gradient, key_value_gradient, accumulator});
+              {gradient.query, gradient.key, accumulator});
+  also_values(builder, gradient);
 }
 
 }  // namespace
 
-CoreAttentionBuffers context_attention(BlockBuilder& builder, const QkvBuffers& qkv) {
+CoreAttentionBuffers context_attention(BlockBuilder& builder, const ContextHeads& heads,
+                                       const QkvBuffers& qkv) {
   const Shape& shape = builder.shape();
-  const Part part(shape);
+  const Part part(shape, heads);
   CoreAttentionBuffers out;
-  out.context = builder.activation("context", shape.tokens * shape.heads * shape.head_dim);
+  out.context = builder.activation("context", shape.tokens * heads.heads * heads.value_dim);
   out.softmax = builder.buffer("log_sum_exp", part.statistics(part.rows), DataType::kFp32);
   if (shape.cp_method == ContextMethod::kAllGather) {
     gather_forward(builder, part, qkv, out);
@@ -330,51 +365,43 @@ CoreAttentionBuffers context_attention(BlockBuilder& builder, const QkvBuffers& 
   const QkvBuffers read = exchange_in(builder, part, qkv);
   const bool exchanges = part.exchange > 1;
   const BufferId context =
-      exchanges ? builder.activation("context_by_heads", part.query) : out.context;
+      exchanges ? builder.activation("context_by_heads", part.context) : out.context;
   if (part.ring > 1) {
     ring_forward(builder, part, read, out, context);
   } else {
-    builder.add("attention", part.attention(false, part.rows, part.rows, true),
-                {read.query, read.key, read.value}, {context, out.softmax});
+    builder.add("attention", part.whole(false), {read.query, read.key, read.value},
+                {context, out.softmax});
     out.read = read;
   }
   if (!exchanges) return out;
   out.written = context;
   exchange(builder, part, false, shape.type,
-           {{"exchange_context", part.query, context, out.context}});
+           {{"exchange_context", part.context, context, out.context}});
   return out;
 }
 
-BufferId context_attention_backward(BlockBuilder& builder, const CoreAttentionBuffers& saved,
-                                    BufferId context_gradient) {
+void context_attention_backward(BlockBuilder& builder, const ContextHeads& heads,
+                                const CoreAttentionBuffers& saved, BufferId context_gradient,
+                                const QkvBuffers& gradient) {
   const Shape& shape = builder.shape();
-  const Part part(shape);
+  const Part part(shape, heads);
   if (shape.cp_method == ContextMethod::kAllGather) {
-    const BufferId gradient = packed_gradient(builder);
-    gather_backward(builder, part, saved, context_gradient, gradient);
-    return gradient;
+    return gather_backward(builder, part, saved, context_gradient, gradient);
   }
-  const bool exchanges = part.exchange > 1;
-  BufferId flowing = context_gradient, query, key_value, gradient;
-  if (exchanges) {
-    flowing = builder.buffer("context_gradient_by_heads", part.query, part.type);
-    exchange(builder, part, true, part.type,
-             {{"exchange_context_gradient", part.query, context_gradient, flowing}});
-    query = builder.activation("query_gradient_by_heads", part.query);
-    key_value = builder.activation("key_value_gradient_by_heads", part.key_value);
-  } else {
-    gradient = query = key_value = packed_gradient(builder);
-  }
-  const BufferId context = exchanges ? saved.written : saved.context;
   const auto backward = part.ring > 1 ? ring_backward : whole_backward;
-  backward(builder, part, saved, context, flowing, query, key_value);
-  if (!exchanges) return gradient;
-  gradient = packed_gradient(builder);
+  if (part.exchange == 1) {
+    return backward(builder, part, saved, saved.context, context_gradient, gradient);
+  }
+  const BufferId flowing = builder.buffer("context_gradient_by_heads", part.context, part.type);
+  exchange(builder, part, true, part.type,
+           {{"exchange_context_gradient", part.context, context_gradient, flowing}});
+  const BufferId query = builder.activation("query_gradient_by_heads", part.query);
+  const BufferId key_value = builder.activation("key_value_gradient_by_heads", part.key_value());
+  backward(builder, part, saved, saved.written, flowing, {query, key_value, key_value});
   exchange(builder, part, true, shape.type,
-           {{"exchange_query_gradient", part.query, query, gradient},
-            {"exchange_key_gradient", part.key_value / 2, key_value, gradient},
-            {"exchange_value_gradient", part.key_value / 2, key_value, gradient}});
-  return gradient;
+           {{"exchange_query_gradient", part.query, query, gradient.query},
+            {"exchange_key_gradient", part.key, key_value, gradient.key},
+            {"exchange_value_gradient", part.value, key_value, gradient.value}});
 }
 
 }  // namespace stepcast

@@ -9,9 +9,20 @@
 
 namespace stepcast {
 
-CoreAttentionBuffers context_attention(BlockBuilder& builder, const QkvBuffers& qkv);
+// Heads on this rank before any are exchanged. Those of latent attention have keys and values of
+// two widths. `span`: how far back a query sees.
+struct ContextHeads {
+  std::int64_t heads, kv_heads;
+  std::int64_t key_dim, value_dim;
+  AttentionSpan span = {};
+};
 
-BufferId context_attention_backward(BlockBuilder& builder, const CoreAttentionBuffers& saved,
-                                    BufferId context_gradient);
+CoreAttentionBuffers context_attention(BlockBuilder& builder, const ContextHeads& heads,
+                                       const QkvBuffers& qkv);
+
+// The gradients of queries, keys and values go to `gradient`; one buffer may hold all three.
+void context_attention_backward(BlockBuilder& builder, const ContextHeads& heads,
+                                const CoreAttentionBuffers& saved, BufferId context_gradient,
+                                const QkvBuffers& gradient);
 
 }  // namespace stepcast

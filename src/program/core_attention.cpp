@@ -23,6 +23,10 @@ Attention fused(const Shape& shape, bool backward, const AttentionSpan& span) {
           span.window,    span.chunk};
 }
 
+ContextHeads context_heads(const Shape& shape, const AttentionSpan& span) {
+  return {shape.heads, shape.kv_heads, shape.head_dim, shape.head_dim, span};
+}
+
 CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv,
                            const AttentionSpan& span) {
   const Shape& shape = builder.shape();
@@ -32,7 +36,7 @@ CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv,
         cast_for_attention(builder, false, qkv_elements(shape), {qkv.query, qkv.key, qkv.value});
     read = {copy, copy, copy};
   }
-  if (shape.cp > 1) return context_attention(builder, read);
+  if (shape.cp > 1) return context_attention(builder, context_heads(shape, span), read);
   CoreAttentionBuffers out;
   out.context = builder.activation("context", context_elements(shape));
   out.softmax = builder.buffer("log_sum_exp", shape.tokens * shape.heads, DataType::kFp32);
@@ -108,9 +112,13 @@ BufferId flash_backward(BlockBuilder& builder, const CoreAttentionBuffers& saved
     context_gradient =
         cast_for_attention(builder, true, context_elements(shape), {context_gradient});
   }
-  if (shape.cp > 1) return context_attention_backward(builder, saved, context_gradient);
   const QkvBuffers& qkv = saved.read;
   const BufferId gradient = builder.activation("qkv_gradient", qkv_elements(shape));
+  if (shape.cp > 1) {
+    context_attention_backward(builder, context_heads(shape, span), saved, context_gradient,
+                               {gradient, gradient, gradient});
+    return gradient;
+  }
   // The kernels accumulate the query gradient in fp32 (FlashAttention-2, section 3.1).
   const BufferId query_accumulator = builder.buffer("query_accumulator", context_elements(shape),
                                                     DataType::kFp32, MemoryCategory::kWorkspace);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/embedding_block.h"
 
+#include "layout/pipeline.h"
 #include "program/block_builder.h"
 #include "program/liveness.h"
 #include "program/unit_copies.h"
@@ -119,8 +120,9 @@ void backward(const Scenario& scenario, const EmbeddingWeights& weights, BlockBu
     });
   }
   gradient = builder.leave_backward("embedding_gradient", gradient);
-  // The head of a tied table has written the unit's gradient before.
-  const bool zeroes = builder.mode() != GradientMode::kUnit || !scenario.model.tied_embeddings;
+  // The head of a tied table, where it is on this stage, has written the unit's gradient before.
+  const bool tied = scenario.model.tied_embeddings && ends_meet(scenario.layout);
+  const bool zeroes = builder.mode() != GradientMode::kUnit || !tied;
   builder.among_weight_gradients(
       [&] { look_up_backward(builder, weights.table, block.input, gradient, zeroes); });
 }

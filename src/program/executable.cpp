@@ -11,6 +11,7 @@
 #include "program/block_builder.h"
 #include "program/expert_shape.h"
 #include "program/layer_kind.h"
+#include "program/sharded_units.h"
 
 namespace stepcast {
 namespace {
@@ -27,6 +28,7 @@ class Checker {
 
   Errors check() {
     check_types();
+    check_sums();
     check_model();
     check_layout();
     return std::move(errors_);
@@ -50,6 +52,9 @@ class Checker {
 
   void check_types() {
     const Training& training = scenario_.training;
+    if (training.optimizer != Optimizer::kAdamW) {
+      refuse("training.optimizer", fmt::format("{} is", name_of(training.optimizer)), "use adamw");
+    }
     if (training.trains_adapters()) {
       refuse("training.mode", fmt::format("{} is", name_of(training.mode)), "use pretrain");
     }
@@ -74,6 +79,17 @@ class Checker {
                          name_of(training.grad_precision)),
              "use the type of grad_precision, or framework fsdp");
     }
+  }
+
+  // A product would write a gradient of 16 bits beside the wide ones that it is added to.
+  void check_sums() {
+    if (!cuda_ || !sums_wide_gradients(scenario_)) return;
+    const Training& training = scenario_.training;
+    if (size_of(training.reduce_precision) <= size_of(training.wide())) return;
+    refuse("training.reduce_precision",
+           fmt::format("summing {} gradients of micro-batches in {} is", name_of(training.wide()),
+                       name_of(training.reduce_precision)),
+           "the type of training");
   }
 
   void check_model() {
@@ -172,10 +188,6 @@ class Checker {
              "at most as many ranks as key-value heads");
     }
     if (layout.cp > 1) refuse("layout.cp", fmt::format("cp = {} is", layout.cp), "use 1");
-    if (layout.shard_group > 0) {
-      refuse("layout.shard_group", fmt::format("sharding over {} ranks is", layout.shard_group),
-             "use all");
-    }
     if (model.wide_query_key_norm && layout.tp > 1) {
       refuse("layout.tp", "a norm over all heads that tp cuts is", "use tp 1");
     }

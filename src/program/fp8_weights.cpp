@@ -8,20 +8,31 @@ namespace {
 
 bool gathers_fp8(const Shape& shape) { return shape.fp8_params && !shape.fp8.recipe->gathers_wide; }
 
+// The trained elements of a block that the group reduces, and that products read in fp8.
+std::int64_t elements_in_fp8(const Block& block, AxisGroup group) {
+  std::int64_t sum = 0;
+  for (const Parameter& weight : block.weights) {
+    const bool trained = weight.storage == WeightStorage::kTrained && !weight.borrowed;
+    if (trained && weight.in_fp8 && weight.replicas == group) sum += weight.elements();
+  }
+  return sum;
+}
+
 }  // namespace
 
 ByteCount saved_by_fp8(const RoleBuilder& builder, ElementRange range) {
   if (!gathers_fp8(builder.shape())) return 0;
+  const AxisGroup group = builder.role().group_of(range);
   std::int64_t in_fp8 = 0;
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(builder.chunks()); ++c) {
     for (std::int32_t b = 0; b < builder.blocks(c); ++b) {
-      const ElementRange block = builder.range(c, b);
+      const ElementRange block = builder.range(c, b, group);
       const std::int64_t common =
           std::min(block.end, range.end) - std::max(block.begin, range.begin);
       if (common <= 0) continue;
       // A bucket that ends inside a block takes its part of the block's matrices.
       const double part = static_cast<double>(common) / static_cast<double>(block.size());
-      const auto matrices = static_cast<double>(builder.block(c, b).parameters.in_fp8);
+      const auto matrices = static_cast<double>(elements_in_fp8(builder.block(c, b), group));
       in_fp8 += static_cast<std::int64_t>(part * matrices);
     }
   }

@@ -72,6 +72,8 @@ const char* name_of(BlockKind kind) {
       return "zero gradients";
     case BlockKind::kCastGradients:
       return "cast gradients";
+    case BlockKind::kCopyUnit:
+      return "copy unit";
     case BlockKind::kGradientNorm:
       return "gradient norm";
     case BlockKind::kUpdate:
@@ -142,7 +144,9 @@ Phase Instruction::phase() const {
   }
   const auto* block = as<RunBlock>();
   if (block == nullptr) return Phase::kForward;
-  return block->kind == BlockKind::kCastGradients ? Phase::kBackward : Phase::kOptimizer;
+  const bool of_unit =
+      block->kind == BlockKind::kCastGradients || block->kind == BlockKind::kCopyUnit;
+  return of_unit ? Phase::kBackward : Phase::kOptimizer;
 }
 
 ByteCount Instruction::bytes() const {
@@ -173,7 +177,7 @@ void Instruction::free_gradients(ElementRange range, ByteCount held) {
   buffers(death) += held;
 }
 void Instruction::free_parameters(ElementRange range, ByteCount held) {
-  if (range.size() > 0) windows.make().frees_parameters = range;
+  if (range.size() > 0) windows.make().frees_parameters.push_back(range);
   buffers(death) += held;
 }
 

@@ -85,6 +85,7 @@ enum class BlockKind {
   kHead,
   kZeroGradients,
   kCastGradients,
+  kCopyUnit,  // between the flat tensor of a unit and the tensors of its parameters
   kGradientNorm,
   kUpdate
 };
@@ -149,9 +150,9 @@ struct HostCopy {
 // Whole gradients and parameters of an instruction's flat elements: buffers, counted in its birth
 // and death.
 struct FlatWindows {
-  std::vector<ElementRange> holds_gradients;  // they live from its start
-  std::vector<ElementRange> frees_gradients;  // they were reduced, and die at its end
-  ElementRange frees_parameters;              // they were gathered, and die at its end
+  std::vector<ElementRange> holds_gradients;   // they live from its start
+  std::vector<ElementRange> frees_gradients;   // they were reduced, and die at its end
+  std::vector<ElementRange> frees_parameters;  // they were gathered, and die at its end
 };
 
 struct Instruction {

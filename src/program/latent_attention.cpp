@@ -115,11 +115,27 @@ void LatentAttention::read_heads() {
 
 void LatentAttention::attend() {
   const QkvBuffers& qkv = saved_.read;
-  saved_.context = of_heads("context", mla_.v_head_dim);
-  saved_.log_sum_exp =
+  if (builder_.shape().cp > 1) {
+    saved_.core = context_attention(builder_, context_heads(), qkv);
+    return;
+  }
+  saved_.core.context = of_heads("context", mla_.v_head_dim);
+  saved_.core.softmax =
       builder_.buffer("log_sum_exp", builder_.shape().tokens * heads(), DataType::kFp32);
   builder_.add("attention", attention(false), {qkv.query, qkv.key, qkv.value},
-               {saved_.context, saved_.log_sum_exp});
+               {saved_.core.context, saved_.core.softmax});
+  saved_.core.read = qkv;
+}
+
+// Attention reads what was made again, but for copies in fp8 and what ranks have exchanged.
+void LatentAttention::read_again() {
+  const Shape& shape = builder_.shape();
+  const bool own = shape.cp == 1 || shape.cp_method == ContextMethod::kAllGather;
+  if (own) {
+    saved_.core.read = saved_.read;
+  } else if (shape.cp_exchange == 1 && !shape.fp8_attention) {
+    saved_.core.read.query = saved_.read.query;
+  }
 }
 
 BufferId LatentAttention::forward(BufferId input, bool keeps) {
@@ -129,11 +145,11 @@ BufferId LatentAttention::forward(BufferId input, bool keeps) {
   make_heads(input);
   read_heads();
   attend();
-  return saved_.context;
+  return saved_.core.context;
 }
 
 QkvBuffers LatentAttention::attend_backward(BufferId context_gradient) {
-  const QkvBuffers& qkv = saved_.read;
+  const QkvBuffers& qkv = saved_.core.read;
   if (builder_.shape().fp8_attention) {
     context_gradient = cast_for_attention(builder_, true, builder_.shape().tokens * context_width(),
                                           {context_gradient});
@@ -141,13 +157,17 @@ QkvBuffers LatentAttention::attend_backward(BufferId context_gradient) {
   const QkvBuffers out{of_heads("query_gradient", key_width()),
                        of_heads("key_gradient", key_width()),
                        of_heads("value_gradient", mla_.v_head_dim)};
+  if (builder_.shape().cp > 1) {
+    context_attention_backward(builder_, context_heads(), saved_.core, context_gradient, out);
+    return out;
+  }
   // The kernels accumulate the query gradient in fp32, as in core_attention.cpp.
   const BufferId accumulator =
       builder_.buffer("query_accumulator", builder_.shape().tokens * heads() * key_width(),
                       DataType::kFp32, MemoryCategory::kWorkspace);
   builder_.add(
       "attention_backward", attention(true),
-      {qkv.query, qkv.key, qkv.value, saved_.context, saved_.log_sum_exp, context_gradient},
+      {qkv.query, qkv.key, qkv.value, saved_.core.context, saved_.core.softmax, context_gradient},
       {out.query, out.key, out.value, accumulator});
   return out;
 }
@@ -210,16 +230,17 @@ BufferId LatentAttention::key_value_backward(BufferId gradient, BufferId rotary_
 BufferId LatentAttention::backward(BufferId context_gradient, BufferId input,
                                    const RecomputedModules& again) {
   const Shape& shape = builder_.shape();
-  const BufferId kept = saved_.context;
+  const BufferId kept = saved_.core.context;
   builder_.into(Pass::kInputGradient, Phase::kRecompute);
   if (again.has(RecomputedModule::kLatentQueries)) {
     make_heads(input);
     read_heads();
+    read_again();
   }
   if (again.has(RecomputedModule::kCoreAttention)) attend();
   builder_.into_input_gradients();
   // The output projection's weight gradient reads the first context: it is kept.
-  if (again.has(RecomputedModule::kCoreAttention)) saved_.context = kept;
+  if (again.has(RecomputedModule::kCoreAttention)) saved_.core.context = kept;
 
   if (has_query_latent()) {
     saved_.query_input = query_down_.renewed(saved_.query_input, input);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "layout/recomputed_modules.h"
+#include "program/context_attention.h"
 #include "program/core_attention.h"
 #include "program/linear.h"
 
@@ -30,7 +31,7 @@ class LatentAttention {
     LinearInput gathered_query, gathered_key;  // and those from them, of all tokens
     BufferId rotary_key;                       // of all tokens
     QkvBuffers qkv, read;                      // by attention: those, or a copy in fp8
-    BufferId context, log_sum_exp;
+    CoreAttentionBuffers core;
   };
 
   void make_latents(BufferId input);
@@ -46,6 +47,8 @@ class LatentAttention {
   std::int64_t up_width() const { return mla_.qk_nope_head_dim + mla_.v_head_dim; }
   bool has_query_latent() const { return mla_.q_lora_rank > 0; }
   Attention attention(bool backward) const;
+  ContextHeads context_heads() const { return {heads(), heads(), key_width(), mla_.v_head_dim}; }
+  void read_again();
   LatentRotary rotation(bool backward) const;
   BufferId of_heads(const char* name, std::int64_t width);
 

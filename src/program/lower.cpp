@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // (model, training, layout) -> program. The only place that knows both transformers and tasks.
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,7 +18,9 @@
 #include "program/head_block.h"
 #include "program/offload_activations.h"
 #include "program/optimizer.h"
+#include "program/sharded_units.h"
 #include "program/step.h"
+#include "program/unit_copies.h"
 #include "program/walk.h"
 
 namespace stepcast {
@@ -46,7 +49,8 @@ class Lowering {
   BlockId layer(LayerKind kind, RecomputeMode mode);
   void lay_out_chunks();
   void finish_role(Role& role);
-  void add_casts(const Role& role, StepBlocks& blocks);
+  BlockId once(BlockKind kind, std::int64_t of, const std::function<Block()>& lower);
+  void add_unit_blocks(const RoleBuilder& builder, StepBlocks& blocks);
   ByteCount placeholder_gradients() const;
 
   const Scenario& scenario_;
@@ -54,6 +58,7 @@ class Lowering {
   BackwardForm form_;
   Program program_;
   std::map<std::pair<LayerKind, RecomputeMode>, BlockId> layers_;
+  std::map<std::pair<BlockKind, std::int64_t>, BlockId> of_units_;  // of a size
 };
 
 BlockId Lowering::layer(LayerKind kind, RecomputeMode mode) {
@@ -124,7 +129,8 @@ ByteCount Lowering::placeholder_gradients() const {
 }
 
 void Lowering::finish_role(Role& role) {
-  place_parameters(program_, gradient_mode(scenario_) == GradientMode::kUnit, role);
+  const bool root = gradient_mode(scenario_) == GradientMode::kUnit && has_root(scenario_.layout);
+  place_parameters(program_, root, role);
   FrozenWeights frozen;
   for_each_block(program_, role, [&](const Block& block) {
     frozen.plain += block.frozen.plain;
@@ -136,6 +142,9 @@ void Lowering::finish_role(Role& role) {
   for (const FlatStretch& stretch : role.stretches) {
     states += state_bytes(scenario_, stretch.range.size(), stretch.group);
   }
+  for (const MuonShare& share : muon_shares(scenario_, program_, role)) {
+    states += muon_bytes(scenario_, share.elements, share.largest, share.group);
+  }
   role.persistent[static_cast<std::size_t>(MemoryCategory::kParameters)] =
       states.parameters + frozen_bytes(scenario_, frozen) +
       fp8_weight_bytes(scenario_, role.in_fp8);
@@ -144,40 +153,49 @@ void Lowering::finish_role(Role& role) {
   role.persistent[static_cast<std::size_t>(MemoryCategory::kWorkspace)] = placeholder_gradients();
 }
 
-// A unit is a layer, the root all the rest. Layers of one size share a cast.
-void Lowering::add_casts(const Role& role, StepBlocks& blocks) {
-  std::map<std::int64_t, BlockId> by_elements;
-  const auto cast = [&](std::int64_t elements) {
-    const auto [known, added] = by_elements.try_emplace(elements);
-    if (added) known->second = add(lower_gradient_cast(scenario_, elements));
-    return known->second;
+BlockId Lowering::once(BlockKind kind, std::int64_t of, const std::function<Block()>& lower) {
+  const auto found = of_units_.find({kind, of});
+  return found != of_units_.end() ? found->second : of_units_[{kind, of}] = add(lower());
+}
+
+// Parts of units that have one size share what casts and copies them.
+void Lowering::add_unit_blocks(const RoleBuilder& builder, StepBlocks& blocks) {
+  const FrameworkRules& rules = scenario_.rules;
+  const bool sums_wide = sums_wide_gradients(scenario_);
+  const bool casts = !sums_wide && size_of(scenario_.training.reduce_precision) >
+                                       size_of(scenario_.training.wide());
+  const auto add_part = [&](std::int64_t elements) {
+    if (elements > 0 && casts) {
+      blocks.casts[elements] = once(BlockKind::kCastGradients, elements,
+                                    [&] { return lower_gradient_cast(scenario_, elements); });
+    } else if (elements > 0 && sums_wide) {
+      blocks.reduced_copies[elements] = once(
+          BlockKind::kCopyUnit, -elements, [&] { return lower_reduced_copy(scenario_, elements); });
+    }
   };
-  const std::vector<BlockId>& units = role.chunks.front().blocks;
-  blocks.cast_units.resize(units.size());
-  std::int64_t root = role.parameters;
-  for (std::size_t i = 1; i + 1 < units.size(); ++i) {
-    const std::int64_t elements = program_.block(units[i]).parameters.total();
-    blocks.cast_units[i] = cast(elements);
-    root -= elements;
+  for (const ChunkUnits& chunk : units_of(builder)) {
+    for (const Unit& unit : chunk.units) {
+      for (const UnitPart& part : unit.parts) add_part(part.range.size());
+      const ByteCount bytes = unit.bytes();
+      if (bytes == 0 || !rules.keeps_units || !rules.copies_gathered_units) continue;
+      blocks.gathered_copies[bytes] =
+          once(BlockKind::kCopyUnit, bytes, [&] { return lower_gathered_copy(scenario_, bytes); });
+    }
   }
-  if (root > 0) blocks.cast_root = cast(root);
 }
 
 Program Lowering::run() {
   lay_out_chunks();
   for (Role& role : program_.roles) {
     finish_role(role);
-    StepBlocks blocks{add(lower_zero_gradients(scenario_, role)),
-                      add(lower_gradient_norm(scenario_, role)),
-                      add(lower_update(scenario_, role)),
-                      {},
-                      {}};
+    const std::vector<MuonShare> shares = muon_shares(scenario_, program_, role);
+    StepBlocks blocks{.zero_gradients = add(lower_zero_gradients(scenario_, role)),
+                      .gradient_norm = add(lower_gradient_norm(scenario_, role, shares)),
+                      .update = add(lower_update(scenario_, role, shares)),
+                      .update_workspace = muon_workspace(shares)};
     const bool sharded = gradient_mode(scenario_) == GradientMode::kUnit;
-    if (sharded &&
-        size_of(scenario_.training.reduce_precision) > size_of(scenario_.training.wide())) {
-      add_casts(role, blocks);
-    }
     RoleBuilder builder(scenario_, program_, role);
+    if (sharded) add_unit_blocks(builder, blocks);
     const StageOrder& order = orders_[static_cast<std::size_t>(role.stage)];
     role.instructions.reserve(order.size() * 4 + 16);
     if (sharded) {

@@ -4,20 +4,24 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
-
-#include "core/assert.h"
 
 namespace stepcast {
 namespace {
 
 constexpr InstructionIndex kNothing = -1;
 
+// Offloaded blocks of a chunk.
+struct OffloadedBlocks {
+  std::int32_t first, end;
+};
+
 class Offloading {
  public:
-  Offloading(const Program& program, const Role& role, std::int32_t first, std::int32_t end)
-      : program_(program), role_(role), first_(first), end_(end) {}
+  Offloading(const Program& program, const Role& role, std::vector<OffloadedBlocks> offloaded)
+      : program_(program), role_(role), offloaded_(std::move(offloaded)) {}
 
   std::vector<Instruction> instructions() {
     std::vector<InstructionIndex> last;  // of each instruction of the role: what it has become
@@ -27,6 +31,8 @@ class Offloading {
       const auto* pass = own.as<RunPass>();
       if (pass == nullptr) {
         add(std::move(what));
+      } else if (pass->slot.pass == Pass::kWeightGradient) {
+        last_run_ = add(std::move(what));  // all that it reads came with the input gradients
       } else {
         run_in_parts(what, pass->slot.pass == Pass::kForward);
       }
@@ -36,9 +42,15 @@ class Offloading {
   }
 
  private:
-  bool is_offloaded(std::int32_t block) const { return first_ <= block && block < end_; }
-  const Block& block(std::int32_t index) const {
-    return program_.block(role_.chunks.front().blocks[static_cast<std::size_t>(index)]);
+  const OffloadedBlocks& offloaded(std::int32_t chunk) const {
+    return offloaded_[static_cast<std::size_t>(chunk)];
+  }
+  bool is_offloaded(std::int32_t chunk, std::int32_t block) const {
+    return offloaded(chunk).first <= block && block < offloaded(chunk).end;
+  }
+  const Block& block(std::int32_t chunk, std::int32_t index) const {
+    const Chunk& own = role_.chunks[static_cast<std::size_t>(chunk)];
+    return program_.block(own.blocks[static_cast<std::size_t>(index)]);
   }
   InstructionIndex add(Instruction what) {
     out_.push_back(std::move(what));
@@ -49,11 +61,14 @@ class Offloading {
   // the backward behind the last of them: beside it that one comes back.
   std::vector<RunPass> parts_of(const RunPass& pass, bool forward) const {
     std::vector<RunPass> out;
+    const std::int32_t chunk = pass.slot.chunk;
     std::int32_t begin = pass.block_begin;
     while (begin < pass.block_end) {
       std::int32_t end = begin + 1;
-      const bool alone = is_offloaded(begin) || (!forward && begin == end_);
-      while (!alone && end < pass.block_end && !is_offloaded(end)) ++end;
+      const OffloadedBlocks& own = offloaded(chunk);
+      const bool behind = !forward && begin == own.end && own.end > own.first;
+      const bool alone = is_offloaded(chunk, begin) || behind;
+      while (!alone && end < pass.block_end && !is_offloaded(chunk, end)) ++end;
       RunPass part = pass;
       part.block_begin = begin;
       part.block_end = end;
@@ -82,10 +97,10 @@ class Offloading {
   void run_forward(Instruction part, const RunPass& pass) {
     part.wait_for(left_before_);
     last_run_ = add(std::move(part));
-    if (!is_offloaded(pass.block_begin)) return;
+    if (!is_offloaded(pass.slot.chunk, pass.block_begin)) return;
     const InstructionIndex copy = this->copy(pass, pass.block_begin, CopyDirection::kToHost);
     out_[static_cast<std::size_t>(copy)].wait_for(last_run_);
-    left_[{pass.slot.micro_batch, pass.block_begin}] = copy;
+    left_[{pass.slot.chunk, pass.slot.micro_batch, pass.block_begin}] = copy;
     left_before_ = std::exchange(left_last_, copy);
   }
 
@@ -93,20 +108,20 @@ class Offloading {
   void run_backward(Instruction part, const RunPass& pass) {
     const std::int32_t before = pass.block_begin - 1;
     InstructionIndex back = kNothing;
-    if (is_offloaded(before)) {
+    if (is_offloaded(pass.slot.chunk, before)) {
       back = copy(pass, before, CopyDirection::kFromHost);
       Instruction& copied = out_[static_cast<std::size_t>(back)];
       copied.wait_for(last_run_);
-      copied.wait_for(left_.at({pass.slot.micro_batch, before}));
+      copied.wait_for(left_.at({pass.slot.chunk, pass.slot.micro_batch, before}));
     }
-    if (is_offloaded(pass.block_begin)) part.wait_for(back_);
+    if (is_offloaded(pass.slot.chunk, pass.block_begin)) part.wait_for(back_);
     last_run_ = add(std::move(part));
     back_ = back;
     left_before_ = left_last_ = kNothing;
   }
 
   InstructionIndex copy(const RunPass& pass, std::int32_t index, CopyDirection direction) {
-    const MemoryParts saved = saved_by(block(index));
+    const MemoryParts saved = saved_by(block(pass.slot.chunk, index));
     const bool leaves = direction == CopyDirection::kToHost;
     const Slot forward{Pass::kForward, pass.slot.micro_batch, pass.slot.chunk};
     Instruction what{leaves ? Stream::kCopyOut : Stream::kCopyIn,
@@ -118,12 +133,13 @@ class Offloading {
 
   const Program& program_;
   const Role& role_;
-  std::int32_t first_, end_;  // offloaded blocks of the chunk
+  std::vector<OffloadedBlocks> offloaded_;  // by chunk
   std::vector<Instruction> out_;
   InstructionIndex last_run_ = kNothing;
   InstructionIndex left_last_ = kNothing, left_before_ = kNothing;  // copies of this forward
   InstructionIndex back_ = kNothing;                                // of the layer that runs next
-  std::map<std::pair<std::int32_t, std::int32_t>, InstructionIndex> left_;  // micro-batch, block
+  // By chunk, micro-batch and block.
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, InstructionIndex> left_;
 };
 
 }  // namespace
@@ -146,15 +162,18 @@ std::int64_t offloaded_layers(const Scenario& scenario, std::int64_t layers) {
 }
 
 void offload_activations(const Scenario& scenario, const Program& program, Role& role) {
-  STEPCAST_ASSERT(role.chunks.size() == 1, "check_support() leaves no pipeline");
-  const std::vector<BlockId>& blocks = role.chunks.front().blocks;
-  const auto is_layer = [&](BlockId id) { return program.block(id).kind == BlockKind::kLayer; };
-  const auto first =
-      static_cast<std::int32_t>(std::ranges::find_if(blocks, is_layer) - blocks.begin());
-  const std::int64_t count = offloaded_layers(scenario, scenario.model.layers);
-  if (count < 1) return;
-  role.instructions =
-      Offloading(program, role, first, first + static_cast<std::int32_t>(count)).instructions();
+  std::vector<OffloadedBlocks> offloaded;
+  bool any = false;
+  for (const Chunk& chunk : role.chunks) {
+    const auto is_layer = [&](BlockId id) { return program.block(id).kind == BlockKind::kLayer; };
+    const auto first = std::ranges::find_if(chunk.blocks, is_layer) - chunk.blocks.begin();
+    const std::int64_t layers = std::ranges::count_if(chunk.blocks, is_layer);
+    const std::int64_t count = layers > 1 ? offloaded_layers(scenario, layers) : 0;
+    offloaded.push_back(
+        {static_cast<std::int32_t>(first), static_cast<std::int32_t>(first + count)});
+    any = any || count > 0;
+  }
+  if (any) role.instructions = Offloading(program, role, std::move(offloaded)).instructions();
 }
 
 }  // namespace stepcast

@@ -14,11 +14,11 @@ namespace stepcast {
 // that it was handed and without the output that it hands on.
 MemoryParts saved_by(const Block& block);
 
-// The first of so many layers are offloaded: the fraction, and never the last, whose backward
-// follows at once.
+// The first of a chunk's layers are offloaded: the fraction, and never the last, beside whose
+// backward the one before comes back.
 std::int64_t offloaded_layers(const Scenario& scenario, std::int64_t layers);
 
-// Writes the copies into the list of a role with one chunk, whose runs are cut between layers.
+// Writes the copies into the list of a role, whose runs are cut between layers.
 void offload_activations(const Scenario& scenario, const Program& program, Role& role);
 
 }  // namespace stepcast

@@ -8,23 +8,34 @@
 namespace stepcast {
 namespace {
 
-Block one_list(BlockKind kind, const Scenario& scenario,
-               void (*write)(BlockBuilder&, const Scenario&, const Role&), const Role& role) {
+template <class Write>
+Block one_list(BlockKind kind, const Scenario& scenario, const Write& write) {
   const Shape shape(scenario);
   Block block;
   block.kind = kind;
   BlockBuilder builder(scenario.rules, shape, gradient_mode(scenario), block);
   builder.into(Pass::kForward, Phase::kOptimizer);
-  write(builder, scenario, role);
+  write(builder);
   return block;
 }
 
-// Elements that the optimizer of a rank updates: its shards of all stretches.
-std::int64_t owned_elements(const Scenario& scenario, const Role& role) {
+// Elements that AdamW updates on a rank: its shards of all stretches, but for Muon's matrices.
+std::int64_t adam_elements(const Scenario& scenario, const Role& role,
+                           const std::vector<MuonShare>& shares) {
   std::int64_t sum = 0;
   for (const FlatStretch& stretch : role.stretches) {
-    sum += optimizer_elements(scenario, stretch.range.size(), stretch.group);
+    std::int64_t own = stretch.range.size();
+    for (const MuonShare& share : shares) own -= share.group == stretch.group ? share.elements : 0;
+    sum += optimizer_elements(scenario, own, stretch.group);
   }
+  return sum;
+}
+
+// Elements that the optimizer of a rank updates.
+std::int64_t owned_elements(const Scenario& scenario, const Role& role,
+                            const std::vector<MuonShare>& shares = {}) {
+  std::int64_t sum = adam_elements(scenario, role, shares);
+  for (const MuonShare& share : shares) sum += share.largest;
   return sum;
 }
 
@@ -49,8 +60,7 @@ void write_begin(BlockBuilder& builder, const Scenario& scenario, const Role& ro
   cast_weights(builder, scenario, role.in_fp8);
 }
 
-void write_norm(BlockBuilder& builder, const Scenario& scenario, const Role& role) {
-  const std::int64_t local = owned_elements(scenario, role);
+void write_norm(BlockBuilder& builder, const Scenario& scenario, std::int64_t local) {
   const DataType type = scenario.training.grad_precision;
   const double g = gradient_size(scenario);
   if (scenario.training.precision == DataType::kFp16) {
@@ -70,8 +80,7 @@ double update_bytes(const Scenario& scenario) {
 // Clipping scales the gradients. AdamW on fp32 master weights reads gradient, weight and both
 // moments, writes weight and moments; then the copy in the model's precision. All of it may be one
 // kernel, which reads each once.
-void write_update(BlockBuilder& builder, const Scenario& scenario, const Role& role) {
-  const std::int64_t local = owned_elements(scenario, role);
+void write_update(BlockBuilder& builder, const Scenario& scenario, std::int64_t local) {
   const DataType type = scenario.training.grad_precision;
   const bool clips = scenario.training.grad_clip != GradClip::kNone;
   const bool rounds =
@@ -86,10 +95,6 @@ void write_update(BlockBuilder& builder, const Scenario& scenario, const Role& r
                 {});
     return;
   }
-  if (clips) {
-    builder.add("clip_gradients",
-                ClipGradients{type, builder.size(local, 0, 2 * gradient_size(scenario))}, {}, {});
-  }
   builder.add(
       "adamw",
       OptimizerUpdate{type, false, false, builder.size(local, 0, update_bytes(scenario), 4)}, {},
@@ -100,6 +105,14 @@ void write_update(BlockBuilder& builder, const Scenario& scenario, const Role& r
                      builder.size(local, 0, 4 + rounded, 2)},
                 {}, {});
   }
+}
+
+void write_clipping(BlockBuilder& builder, const Scenario& scenario, std::int64_t local) {
+  if (scenario.rules.fuses_neighbours || scenario.training.grad_clip == GradClip::kNone) return;
+  builder.add("clip_gradients",
+              ClipGradients{scenario.training.grad_precision,
+                            builder.size(local, 0, 2 * gradient_size(scenario))},
+              {}, {});
 }
 
 }  // namespace
@@ -120,13 +133,22 @@ Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements) {
 }
 
 Block lower_zero_gradients(const Scenario& scenario, const Role& role) {
-  return one_list(BlockKind::kZeroGradients, scenario, write_begin, role);
+  return one_list(BlockKind::kZeroGradients, scenario,
+                  [&](BlockBuilder& builder) { write_begin(builder, scenario, role); });
 }
-Block lower_gradient_norm(const Scenario& scenario, const Role& role) {
-  return one_list(BlockKind::kGradientNorm, scenario, write_norm, role);
+Block lower_gradient_norm(const Scenario& scenario, const Role& role,
+                          const std::vector<MuonShare>& shares) {
+  return one_list(BlockKind::kGradientNorm, scenario, [&](BlockBuilder& builder) {
+    write_norm(builder, scenario, owned_elements(scenario, role, shares));
+  });
 }
-Block lower_update(const Scenario& scenario, const Role& role) {
-  return one_list(BlockKind::kUpdate, scenario, write_update, role);
+Block lower_update(const Scenario& scenario, const Role& role,
+                   const std::vector<MuonShare>& shares) {
+  return one_list(BlockKind::kUpdate, scenario, [&](BlockBuilder& builder) {
+    write_clipping(builder, scenario, owned_elements(scenario, role, shares));
+    write_update(builder, scenario, adam_elements(scenario, role, shares));
+    write_muon(scenario, shares, builder);
+  });
 }
 
 }  // namespace stepcast

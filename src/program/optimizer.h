@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a step as blocks: zeroing gradients, their norm, clipping, AdamW.
+// The end of a step as blocks: zeroing gradients, their norm, clipping, AdamW, Muon.
 #pragma once
 
+#include <vector>
+
 #include "layout/scenario.h"
+#include "program/muon.h"
 #include "program/program.h"
 
 namespace stepcast {
 
-// They cover the parameters of `role`, as far as this rank holds or updates them.
+// They cover the parameters of `role`, as far as this rank holds or updates them; `shares` are
+// those of matrices that Muon updates.
 Block lower_zero_gradients(const Scenario& scenario, const Role& role);
-Block lower_gradient_norm(const Scenario& scenario, const Role& role);
-Block lower_update(const Scenario& scenario, const Role& role);
+Block lower_gradient_norm(const Scenario& scenario, const Role& role,
+                          const std::vector<MuonShare>& shares = {});
+Block lower_update(const Scenario& scenario, const Role& role,
+                   const std::vector<MuonShare>& shares = {});
 
 // Gradients of `elements` parameters cast to the precision that reduces them.
 Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements);

@@ -1,20 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
 
 #include "layout/pipeline.h"
+#include "memory/states.h"
 #include "program/buckets.h"
 #include "program/fp8_weights.h"
+#include "program/muon.h"
+#include "program/stage_passes.h"
 #include "program/step.h"
 
 namespace stepcast {
 namespace {
 
-// Tags of the two directions of one boundary never meet.
-std::int64_t forward_tag(std::int64_t model_chunk, std::int64_t micro_batch) {
-  return model_chunk << 32 | micro_batch << 1;
-}
-std::int64_t backward_tag(std::int64_t model_chunk, std::int64_t micro_batch) {
-  return forward_tag(model_chunk, micro_batch) | 1;
+// Elements that pad whole matrices in the shards of a group, for each of its own.
+std::map<AxisGroup, double> padding_of(const RoleBuilder& builder) {
+  std::map<AxisGroup, double> out;
+  const Scenario& scenario = builder.scenario();
+  if (scenario.layout.zero == 0) return out;
+  for (const MuonShare& share : muon_shares(scenario, builder.program(), builder.role())) {
+    const double all = static_cast<double>(builder.role().stretch(share.group)->range.size());
+    const std::int64_t ranks = shard_ranks(scenario, share.group);
+    out[share.group] = static_cast<double>(share.padding(ranks)) / all;
+  }
+  return out;
 }
 
 class ReplicatedStep {
@@ -24,7 +35,8 @@ class ReplicatedStep {
         scenario_(builder.scenario()),
         layout_(scenario_.layout),
         order_(order),
-        model_chunks_(layout_.pp * layout_.virtual_stages),
+        transfers_(builder),
+        padding_(padding_of(builder)),
         buckets_(cut_buckets(builder, reduces_in_backward() || gathers_ahead(), bucket_rule())) {}
 
   void run_passes();
@@ -33,15 +45,11 @@ class ReplicatedStep {
   void gather_parameters();
 
  private:
-  bool reduces_per_micro_batch() const { return layout_.zero == 2; }
-  // A stage waits until its messages are through. With virtual stages, or weight gradients apart, a
-  // message may be sent long before the receiver's slot for it: the frameworks post those receives
-  // ahead.
-  bool blocks_on_sends() const {
-    return !layout_.overlap.pp && layout_.virtual_stages == 1 && !splits_backward();
-  }
-  bool splits_backward() const {
-    return layout_.defer_head_wgrad == 0 && builder_.block(0, 0).form == BackwardForm::kSplit;
+  // Weights' gradients come with two passes where they are apart, so that a step sums them before
+  // any are reduced.
+  bool reduces_per_micro_batch() const { return layout_.zero == 2 && !splits_backward(builder_); }
+  bool sums_whole_step() const {
+    return layout_.zero == 2 && splits_backward(builder_) && data_ranks() > 1;
   }
   // Megatron defers the first micro-batches, up to the limit (tensor_parallel/layers.py).
   bool defers_head(std::int32_t chunk) const {
@@ -52,7 +60,7 @@ class ReplicatedStep {
     return std::min(layout_.defer_head_wgrad, scenario_.micro_batches());
   }
   bool reduces_in_backward() const {
-    return data_ranks() > 1 && (layout_.overlap.grad_reduce || reduces_per_micro_batch());
+    return data_ranks() > 1 && (layout_.overlap.grad_reduce || layout_.zero == 2);
   }
   // Without overlap ZeRO-2 reduces a bucket where the framework fills one, or a chunk at once.
   std::int64_t bucket_rule() const {
@@ -81,8 +89,6 @@ class ReplicatedStep {
   void pass(const Slot& slot, bool last);
   bool runs_beside(const Slot& backward, const Slot& forward, bool last) const;
   void pass_pair(const Slot& backward, const Slot& forward);
-  void load_batch(const Slot& slot, InstructionIndex received);
-  StageOrder passes() const;
   void run_slot(const Slot& slot, bool last);
   void backward(const Slot& slot, bool reduce);
   InstructionIndex run_backward(const Slot& slot, std::int32_t begin, std::int32_t end);
@@ -95,7 +101,10 @@ class ReplicatedStep {
   }
   InstructionIndex reduce(const Bucket& bucket, Stream stream, InstructionIndex after);
   InstructionIndex gather(ElementRange range, Stream stream);
+  void pad(InstructionIndex index);
   void hold_gradients(const Bucket& bucket, InstructionIndex run);
+  void hold_bucket(const Bucket& bucket, InstructionIndex run);
+  void hold_whole_chunk(InstructionIndex run, std::int32_t chunk);
   void hold(InstructionIndex run, ElementRange range) {
     builder_.at(run).hold_gradients(range, gradient_bytes(range));
   }
@@ -104,24 +113,28 @@ class ReplicatedStep {
   ByteCount gradient_bytes(ElementRange range) const {
     return range.size() * size_of(scenario_.training.grad_precision);
   }
-  Stream transfers(const Slot& slot, bool sends) const {
-    const bool up = slot.chunk == 1 && rules_of(layout_.schedule).placement == Placement::kFolded;
-    return stream_of(TransferStream{sends, slot.pass == Pass::kForward, up});
-  }
-  InstructionIndex receive_for(const Slot& slot);
-  InstructionIndex send_after(const Slot& slot, InstructionIndex run);
-  void wait_for_transfers(InstructionIndex received);
 
   RoleBuilder& builder_;
   const Scenario& scenario_;
   const Layout& layout_;
   const StageOrder& order_;
-  std::int64_t model_chunks_;
+  StageTransfers transfers_;
+  std::map<AxisGroup, double> padding_;
   std::vector<Bucket> buckets_;
-  InstructionIndex pending_send_ = kNone;
   InstructionIndex last_reduction_ = kNone, previous_reduction_ = kNone;
   std::vector<ElementRange> in_flight_;  // the bucket that is being reduced
+  std::set<std::int32_t> held_chunks_;   // their whole gradients live
+  bool holds_table_ = false;             // of a tied head, before the embedding's backward
 };
+
+// The padding of the shards travels too.
+void ReplicatedStep::pad(InstructionIndex index) {
+  CollectiveCall& call = *builder_.at(index).as<CollectiveCall>();
+  const auto padding = padding_.find(call.group.whole());
+  if (padding == padding_.end()) return;
+  call.message.bytes +=
+      static_cast<ByteCount>(padding->second * static_cast<double>(call.message.bytes));
+}
 
 // Gathers the updated parameters bucket by bucket behind the first forward of each chunk: they were
 // updated at the end of the step before.
@@ -144,83 +157,15 @@ InstructionIndex ReplicatedStep::gather(ElementRange range, Stream stream) {
       builder_.collective("gather_parameters", stream, Purpose::kParameters,
                           CollectiveKind::kAllGather, range, scenario_.training.wide());
   builder_.at(index).as<CollectiveCall>()->message.bytes -= saved_by_fp8(builder_, range);
+  pad(index);
   return index;
 }
 
-// A pass of weight gradients receives and sends nothing.
-InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
-  if (slot.pass == Pass::kWeightGradient) return kNone;
-  const std::int64_t chunk =
-      builder_.role().chunks[static_cast<std::size_t>(slot.chunk)].model_chunk;
-  const bool forward = slot.pass == Pass::kForward;
-  const std::int64_t from = forward ? chunk - 1 : chunk + 1;
-  if (from < 0 || from >= model_chunks_) return kNone;
-  const auto peer = static_cast<std::int32_t>(stage_of_chunk(layout_, from));
-  if (peer == builder_.role().stage) return kNone;  // it turns here, and hands on to itself
-  const std::int64_t tag =
-      forward ? forward_tag(chunk, slot.micro_batch) : backward_tag(from, slot.micro_batch);
-  const InstructionIndex received = builder_.receive(transfers(slot, false), peer, tag, slot);
-  // Without overlap the receive is issued behind the work before it.
-  if (!layout_.overlap.pp) builder_.at(received).wait_for(builder_.last_run());
-  if (!scenario_.rules.scatter_gather_p2p || layout_.sequence_parallel || layout_.tp == 1) {
-    return received;
-  }
-  const Shape& shape = builder_.shape();
-  CollectiveCall call{
-      Purpose::kBoundary,
-      AxisGroup::kTensor,
-      {CollectiveKind::kAllGather, shape.rows * shape.hidden * shape.element, shape.type}};
-  call.slot = slot;
-  const InstructionIndex gathered =
-      builder_.collective("gather_boundary", builder_.at(received).stream, call);
-  builder_.at(gathered).wait_for(received);
-  return gathered;
-}
-
-InstructionIndex ReplicatedStep::send_after(const Slot& slot, InstructionIndex run) {
-  if (slot.pass == Pass::kWeightGradient) return kNone;
-  const std::int64_t chunk =
-      builder_.role().chunks[static_cast<std::size_t>(slot.chunk)].model_chunk;
-  const bool forward = slot.pass == Pass::kForward;
-  const std::int64_t to = forward ? chunk + 1 : chunk - 1;
-  if (to < 0 || to >= model_chunks_) return kNone;
-  const auto peer = static_cast<std::int32_t>(stage_of_chunk(layout_, to));
-  if (peer == builder_.role().stage) return kNone;
-  const std::int64_t tag =
-      forward ? forward_tag(to, slot.micro_batch) : backward_tag(chunk, slot.micro_batch);
-  const InstructionIndex sent = builder_.send(transfers(slot, true), peer, tag, slot);
-  builder_.at(sent).wait_for(run);
-  return sent;
-}
-
-void ReplicatedStep::wait_for_transfers(InstructionIndex received) {
-  const bool any = received != kNone || (pending_send_ != kNone && blocks_on_sends());
-  if (any && scenario_.rules.host_sync_after_p2p && !layout_.overlap.pp) {
-    builder_.host_sync(received, blocks_on_sends() ? pending_send_ : kNone);
-  }
-}
-
-// Only the stages where the model begins and ends read text.
-void ReplicatedStep::load_batch(const Slot& slot, InstructionIndex received) {
-  if (slot.pass != Pass::kForward) return;
-  const std::int64_t chunk =
-      builder_.role().chunks[static_cast<std::size_t>(slot.chunk)].model_chunk;
-  if (chunk != 0 && chunk != model_chunks_ - 1) return;
-  builder_.load_batch(received != kNone ? received : builder_.last_run());
-}
-
 void ReplicatedStep::pass(const Slot& slot, bool last) {
-  const InstructionIndex received = receive_for(slot);
-  wait_for_transfers(received);
-  load_batch(slot, received);
-  const InstructionIndex sent = pending_send_;
-  const auto before = static_cast<InstructionIndex>(builder_.role().instructions.size());
+  const InstructionIndex received = transfers_.begin(slot);
+  const auto first = static_cast<InstructionIndex>(builder_.role().instructions.size());
   run_slot(slot, last);
-  InstructionIndex first = before;
-  while (!builder_.at(first).is_run()) ++first;
-  builder_.at(first).wait_for(received);
-  if (blocks_on_sends()) builder_.at(first).wait_for(sent);
-  pending_send_ = send_after(slot, builder_.last_run());
+  transfers_.end(slot, received, first);
 }
 
 // Whole passes alone run beside others: one that is cut into buckets runs by itself.
@@ -236,10 +181,11 @@ bool ReplicatedStep::runs_beside(const Slot& backward, const Slot& forward, bool
 // Both begin when both have received, and send when both have ended (Megatron-LM,
 // pipeline_parallel/combined_1f1b.py).
 void ReplicatedStep::pass_pair(const Slot& backward, const Slot& forward) {
-  const InstructionIndex gradient = receive_for(backward), activation = receive_for(forward);
-  wait_for_transfers(gradient);
-  wait_for_transfers(activation);
-  load_batch(forward, activation);
+  const InstructionIndex gradient = transfers_.receive_for(backward);
+  const InstructionIndex activation = transfers_.receive_for(forward);
+  transfers_.wait_for(gradient);
+  transfers_.wait_for(activation);
+  transfers_.load_batch(forward, activation);
   const InstructionIndex first =
       builder_.run_whole(backward.pass, backward.chunk, backward.micro_batch);
   builder_.at(first).wait_for(gradient);
@@ -248,15 +194,16 @@ void ReplicatedStep::pass_pair(const Slot& backward, const Slot& forward) {
       builder_.run_whole(forward.pass, forward.chunk, forward.micro_batch);
   builder_.at(first).as<RunPass>()->beside = forward;
   builder_.at(second).as<RunPass>()->beside = backward;
-  send_after(backward, second);
-  pending_send_ = send_after(forward, second);
+  transfers_.send_after(backward, second);
+  transfers_.remember_send(transfers_.send_after(forward, second));
 }
 
 void ReplicatedStep::run_slot(const Slot& slot, bool last) {
   if (slot.pass == Pass::kForward && slot.micro_batch == 0 && gathers_ahead()) {
     gathering_forward(slot);
   } else if (slot.pass == Pass::kForward || slot.pass == Pass::kInputGradient) {
-    builder_.run_whole(slot.pass, slot.chunk, slot.micro_batch);
+    const InstructionIndex run = builder_.run_whole(slot.pass, slot.chunk, slot.micro_batch);
+    if (slot.pass == Pass::kInputGradient && sums_whole_step()) hold_whole_chunk(run, slot.chunk);
   } else {
     backward(slot, last || reduces_per_micro_batch());
   }
@@ -273,6 +220,7 @@ InstructionIndex ReplicatedStep::reduce(const Bucket& bucket, Stream stream,
     reduced = builder_.collective("reduce_gradients", stream, Purpose::kGradients, kind, range,
                                   scenario_.training.reduce_precision);
     builder_.at(reduced).wait_for(after);
+    pad(reduced);
     // ZeRO-2 holds the bucket itself.
     if (scenario_.rules.copies_flat_gradients && !reduces_per_micro_batch()) {
       builder_.hold_flat(reduced, gradient_bytes(range));
@@ -299,9 +247,10 @@ void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
         reduce(bucket, beside ? Stream::kReduce : Stream::kCompute, run);
     previous_reduction_ = last_reduction_;
     last_reduction_ = reduced;
-    // Nothing hides the last reduction, because the next micro-batch soon writes its first
-    // gradients.
-    if (!beside || &bucket == &buckets_.back()) free_in_flight(last_instruction());
+    // Nothing hides the last reduction of a chunk, because the next micro-batch soon writes its
+    // first gradients.
+    const bool is_last = &bucket == &buckets_.back() || (&bucket + 1)->chunk != bucket.chunk;
+    if (!beside || is_last) free_in_flight(last_instruction());
   }
 }
 
@@ -338,21 +287,38 @@ void ReplicatedStep::run_deferred() {
 // ZeRO-2 keeps no whole gradients. Those of a bucket live from its backward until they are reduced.
 // The next bucket's backward hides this reduction, and the one after that waits for it.
 void ReplicatedStep::hold_gradients(const Bucket& bucket, InstructionIndex run) {
-  if (!reduces_per_micro_batch()) return;
-  std::vector<ElementRange> fresh = reduced_of(bucket);
-  // The head adds to a tied table long before the embedding does. A rank that is alone in the group
-  // of the table, which no expert holds, keeps it.
-  const bool tied = scenario_.shares_trained_table() && buckets_.size() > 1 &&
-                    size_of(AxisGroup::kData, layout_) > 1;
-  const ElementRange table{0, builder_.shape().vocab * builder_.shape().hidden};
-  if (tied && &bucket == &buckets_.front()) hold(run, table);
-  for (ElementRange& range : fresh) {
-    if (tied && &bucket == &buckets_.back() && range.begin == table.begin) range.begin = table.end;
-    hold(run, range);
-  }
+  if (layout_.zero != 2) return;
+  if (reduces_per_micro_batch()) hold_bucket(bucket, run);
   if (!in_flight_.empty()) builder_.at(run).wait_for(previous_reduction_);
   free_in_flight(run);
   in_flight_ = reduced_of(bucket);
+  if (&bucket == &buckets_.back()) holds_table_ = false;
+}
+
+// The head adds to a tied table long before the embedding does. A rank that is alone in the group
+// of the table, which no expert holds, keeps it.
+void ReplicatedStep::hold_bucket(const Bucket& bucket, InstructionIndex run) {
+  const bool tied = scenario_.shares_trained_table() && scenario_.model.tied_embeddings &&
+                    ends_meet(layout_) && builder_.role().stage == 0 && buckets_.size() > 1 &&
+                    size_of(AxisGroup::kData, layout_) > 1;
+  const ElementRange table{0, builder_.shape().vocab * builder_.shape().hidden};
+  if (tied && &bucket == &buckets_.front() && !holds_table_) {
+    hold(run, table);
+    holds_table_ = true;
+  }
+  for (ElementRange range : reduced_of(bucket)) {
+    const bool holds_table = holds_table_ && &bucket == &buckets_.back();
+    if (holds_table && range.begin == table.begin) range.begin = table.end;
+    hold(run, range);
+  }
+}
+
+// Whole gradients of a chunk live from its first input gradients to its last weight gradients.
+void ReplicatedStep::hold_whole_chunk(InstructionIndex run, std::int32_t chunk) {
+  if (!held_chunks_.insert(chunk).second) return;
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.chunk == chunk) hold_bucket(bucket, run);
+  }
 }
 
 // The gradients of a bucket that its reductions take, in one range for each group. Where a rank is
@@ -370,30 +336,11 @@ std::vector<ElementRange> ReplicatedStep::reduced_of(const Bucket& bucket) const
   return out;
 }
 
-// If blocks have their backward apart, a whole one in the order is the two passes in a row.
-StageOrder ReplicatedStep::passes() const {
-  if (!splits_backward()) return order_;
-  StageOrder out;
-  for (const Slot& slot : order_) {
-    if (slot.pass != Pass::kBackward) {
-      out.push_back(slot);
-      continue;
-    }
-    out.push_back({Pass::kInputGradient, slot.micro_batch, slot.chunk});
-    out.push_back({Pass::kWeightGradient, slot.micro_batch, slot.chunk});
-  }
-  return out;
-}
-
 void ReplicatedStep::run_passes() {
   // The last backward of each chunk completes its gradients.
-  const StageOrder order = passes();
-  std::vector<std::size_t> last_backward(builder_.role().chunks.size(), 0);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (order[i].pass != Pass::kForward) {
-      last_backward[static_cast<std::size_t>(order[i].chunk)] = i;
-    }
-  }
+  const StageOrder order = passes_of(builder_, order_);
+  const std::vector<std::size_t> last_backward =
+      last_backwards(order, builder_.role().chunks.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     const Slot& slot = order[i];
     const bool backward = slot.pass != Pass::kForward;

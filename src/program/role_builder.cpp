@@ -38,9 +38,10 @@ InstructionIndex RoleBuilder::run_whole(Pass pass, std::int32_t chunk, std::int3
 
 InstructionIndex RoleBuilder::run_block(BlockId block) {
   const BlockKind kind = program_.block(block).kind;
-  const bool casts = kind == BlockKind::kCastGradients;
-  return last_run_ =
-             add({Stream::kCompute, casts ? "cast_gradients" : "optimizer", RunBlock{block, kind}});
+  const char* name = kind == BlockKind::kCastGradients ? "cast_gradients"
+                     : kind == BlockKind::kCopyUnit    ? "copy_unit"
+                                                       : "optimizer";
+  return last_run_ = add({Stream::kCompute, name, RunBlock{block, kind}});
 }
 
 InstructionIndex RoleBuilder::collective(const char* name, Stream stream,

@@ -61,6 +61,7 @@ class RoleBuilder {
                      AxisGroup group = AxisGroup::kData) const;
 
   const Scenario& scenario() const { return scenario_; }
+  const Program& program() const { return program_; }
   const Shape& shape() const { return shape_; }
   Role& role() { return role_; }
   const Role& role() const { return role_; }

@@ -3,7 +3,8 @@
 // of its own. lower() chooses between them by where gradients live (block_builder.h, GradientMode).
 #pragma once
 
-#include <vector>
+#include <cstdint>
+#include <map>
 
 #include "program/role_builder.h"
 
@@ -12,12 +13,16 @@ namespace stepcast {
 // The blocks at the end of this role's step.
 struct StepBlocks {
   BlockId zero_gradients;
-  BlockId gradient_norm;  // with clipping
-  BlockId update;         // the optimizer proper
-  // FSDP: casts the gradients of a unit (by its place in the chunk), or of the root, to the wider
-  // type that reduces them. Empty and invalid where they are reduced as they are.
-  std::vector<BlockId> cast_units;
-  BlockId cast_root;
+  BlockId gradient_norm;           // with clipping
+  BlockId update;                  // the optimizer proper
+  ByteCount update_workspace = 0;  // beside its states
+  // FSDP: casts so many gradients to the wider type that reduces them. Empty where they are reduced
+  // as they are.
+  std::map<std::int64_t, BlockId> casts = {};
+  // FSDP where not every pass gathers and reduces: copies so many gradients into the flat tensor
+  // that is reduced, and a gathered unit of so many bytes out of it.
+  std::map<std::int64_t, BlockId> reduced_copies = {};
+  std::map<ByteCount, BlockId> gathered_copies = {};
 };
 
 // Replicated parameters, pipeline by schedule, gradients reduced at the end or in buckets during

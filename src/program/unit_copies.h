@@ -8,9 +8,15 @@
 
 namespace stepcast {
 
-// Adds the copies behind the gather before a pass.
+// Adds the copies behind the gather before a pass, where each pass gathers.
 void copy_gathered_unit(const Scenario& scenario, BlockBuilder& builder);
-// Adds the copies before the reduction behind a backward.
+// Adds the copies before the reduction behind a backward. Where gradients of micro-batches wait for
+// one reduction, adds their sum instead.
 void copy_unit_gradients(const Scenario& scenario, BlockBuilder& builder);
+
+// Copies at the ends of a step where units stay gathered in between: of a gathered unit of so many
+// bytes, or of so many summed gradients.
+Block lower_gathered_copy(const Scenario& scenario, ByteCount bytes);
+Block lower_reduced_copy(const Scenario& scenario, std::int64_t elements);
 
 }  // namespace stepcast

@@ -59,9 +59,11 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
     const std::int64_t begin = builder.role().stage == 0
                                    ? builder.range(0, 0).begin
                                    : builder.range(last, builder.blocks(last) - 1).begin;
+    // Both ends hold the same part of it where gradients are sharded.
+    const std::int64_t held = held_gradients(scenario, table, AxisGroup::kData);
     CollectiveCall call{Purpose::kTiedTable,
                         AxisGroup::kEmbedding,
-                        {CollectiveKind::kAllReduce, table * size_of(type), type}};
+                        {CollectiveKind::kAllReduce, held * size_of(type), type}};
     call.elements = {begin, begin + table};
     const InstructionIndex tied = builder.collective("reduce_tied_table", Stream::kCompute, call);
     builder.at(tied).wait_for(reduced);
@@ -82,7 +84,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
   for (const FlatStretch& stretch : builder.role().stretches) {
     copies += update_copy_bytes(scenario, stretch.range.size(), stretch.group);
   }
-  builder.hold_flat(builder.run_block(blocks.update), copies);
+  builder.hold_flat(builder.run_block(blocks.update), copies + blocks.update_workspace);
 }
 
 }  // namespace stepcast

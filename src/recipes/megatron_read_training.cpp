@@ -106,11 +106,31 @@ void read_fusions(FlagList& flags) {
   }
 }
 
+// emerging_optimizers.py: muon_tp_mode.
+void read_muon_mode(FlagList& flags) {
+  ImportedScenario& out = flags.imported();
+  const auto mode = flags.text("--muon-tp-mode");
+  if (!mode) return;
+  if (*mode == "layer_sharded") {
+    out.set_word("training.muon_mode", "layer", "--muon-tp-mode");
+  } else if (*mode == "duplicated" || *mode == "distributed") {
+    out.set_word("training.muon_mode", *mode, "--muon-tp-mode");
+  } else {
+    out.fail(ErrorCode::kNotSupported, "--muon-tp-mode", *mode + " is not supported yet",
+             "duplicated, distributed or layer_sharded");
+  }
+}
+
 void read_optimizer(FlagList& flags) {
   ImportedScenario& out = flags.imported();
   const auto optimizer = flags.text("--optimizer");
-  if (optimizer && *optimizer != "adam") {
-    out.fail(ErrorCode::kNotSupported, "--optimizer", *optimizer + " is not supported yet", "adam");
+  const bool muon = optimizer == "muon" || optimizer == "dist_muon";
+  if (muon) {
+    out.set_word("training.optimizer", "muon", "--optimizer");
+    read_muon_mode(flags);
+  } else if (optimizer && *optimizer != "adam") {
+    out.fail(ErrorCode::kNotSupported, "--optimizer", *optimizer + " is not supported yet",
+             "adam or muon");
   }
   const auto clip = flags.number("--clip-grad");
   out.set_word("training.grad_clip", clip.value_or(1) > 0 ? "global" : "none", "--clip-grad");

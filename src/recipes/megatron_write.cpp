@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/text/escape.h"
+#include "layout/choices.h"
 #include "layout/framework.h"
 #include "layout/pipeline.h"
 #include "recipes/launch_format.h"
@@ -157,6 +158,11 @@ void add_data_parallel(const Scenario& s, Block& block) {
   const Layout& l = s.layout;
   const FrameworkRules usual = rules_of(s.training, l);
   block.flag_if(l.zero >= 1, "--use-distributed-optimizer");
+  if (s.training.optimizer == Optimizer::kMuon) {
+    const bool at_homes = s.training.muon_mode == MuonMode::kLayer;
+    block.value("--optimizer", "muon");
+    block.value("--muon-tp-mode", at_homes ? "layer_sharded" : name_of(s.training.muon_mode));
+  }
   if (l.zero >= 2) {
     block.flag("--use-megatron-fsdp");
     block.value("--data-parallel-sharding-strategy",

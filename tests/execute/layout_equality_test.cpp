@@ -40,6 +40,7 @@ TEST_P(TrainsLikeOneRank, InLossGradientNormAndParameters) {
   GptCase one = small();
   const GptCase& many = GetParam().gpt;
   one.tied = many.tied;
+  one.layers = many.layers;
   one.global_batch = many.global_batch;
   const TrainedRun reference = train(scenario(one), kSteps);
   const TrainedRun parallel = train(scenario(many), kSteps);
@@ -260,6 +261,80 @@ const Layout kLayouts[] = {
              c.framework = "megatron";
              c.tp = 2;
              c.pp = 2;
+           }),
+    layout("Dp2Pp2Zero2Untied", [](GptCase& c) { c.dp = c.pp = 2, c.zero = 2, c.tied = false; }),
+    layout("Dp2Pp2Zero2InManyBuckets",
+           [](GptCase& c) {
+             c.dp = c.pp = 2, c.zero = 2;
+             c.extra_training = R"(, "bucket_elements": 5000)";
+           }),
+    layout("Dp2Pp2Zero2ZbV",
+           [](GptCase& c) {
+             c.dp = c.pp = 2, c.zero = 2;
+             c.schedule = "zb-v", c.virtual_stages = 2;
+           }),
+    layout("Dp2Pp2Zero2OneForwardOneBackwardV",
+           [](GptCase& c) {
+             c.dp = c.pp = 2, c.zero = 2;
+             c.schedule = "1f1b-v", c.virtual_stages = 2;
+           }),
+    layout("Dp2Pp2Zero3", [](GptCase& c) { c.dp = c.pp = 2, c.zero = 3; }),
+    layout("Dp2Pp2Zero3Interleaved",
+           [](GptCase& c) {
+             c.dp = c.pp = 2, c.zero = 3, c.recompute = "full";
+             c.schedule = "interleaved", c.virtual_stages = 2;
+           }),
+    layout("Dp2Pp2Zero3ZbH1",
+           [](GptCase& c) { c.dp = c.pp = 2, c.zero = 3, c.schedule = "zb-h1"; }),
+    layout("MegatronDp2Pp2Zero3",
+           [](GptCase& c) { c.framework = "megatron", c.dp = c.pp = 2, c.zero = 3; }),
+    layout("FsdpDp2Pp2", [](GptCase& c) { c.framework = "fsdp", c.dp = c.pp = 2, c.zero = 3; }),
+    layout("FsdpDp2Pp2Zero2Interleaved",
+           [](GptCase& c) {
+             c.framework = "fsdp", c.dp = c.pp = 2, c.zero = 2;
+             c.schedule = "interleaved", c.virtual_stages = 2;
+           }),
+    layout("FsdpDp2Pp2ZbVUntied",
+           [](GptCase& c) {
+             c.framework = "fsdp", c.dp = c.pp = 2, c.zero = 3, c.tied = false;
+             c.schedule = "zb-v", c.virtual_stages = 2;
+             c.extra_training = R"(, "grad_clip": "global")";
+           }),
+    layout("FsdpTp2Dp2Pp2Zero2Zb1p",
+           [](GptCase& c) {
+             c.framework = "fsdp", c.tp = c.dp = c.pp = 2, c.zero = 2;
+             c.sequence_parallel = true, c.schedule = "zb-1p";
+           }),
+    layout("Pp2Offloaded",
+           [](GptCase& c) {
+             c.pp = 2, c.layers = 8;
+             c.extra_layout = R"(, "offload": {"activations": 1})";
+           }),
+    layout("Pp2InterleavedOffloaded",
+           [](GptCase& c) {
+             c.pp = 2, c.layers = 8, c.schedule = "interleaved", c.virtual_stages = 2;
+             c.extra_layout = R"(, "offload": {"activations": 0.5})";
+           }),
+    layout("Dp2Pp2ZbVOffloadedZero3Untied",
+           [](GptCase& c) {
+             c.dp = c.pp = 2, c.layers = 8, c.zero = 3, c.tied = false;
+             c.schedule = "zb-v", c.virtual_stages = 2;
+             c.extra_layout = R"(, "offload": {"activations": 1})";
+           }),
+    layout("FsdpInTwoCopies",
+           [](GptCase& c) {
+             c.framework = "fsdp", c.dp = 4, c.zero = 3;
+             c.extra_layout = R"(, "shard_group": 2)";
+           }),
+    layout("FsdpInTwoCopiesPp2",
+           [](GptCase& c) {
+             c.framework = "fsdp", c.dp = 4, c.pp = 2, c.zero = 2;
+             c.extra_layout = R"(, "shard_group": 2)";
+           }),
+    layout("MegatronInTwoCopies",
+           [](GptCase& c) {
+             c.framework = "megatron", c.dp = 4, c.zero = 1;
+             c.extra_layout = R"(, "shard_group": 2)";
            }),
     layout("Tp2Dp2Zero3Sequence",
            [](GptCase& c) {

@@ -175,6 +175,53 @@ void ep2_megatron(VariantCase& c) {
   c.framework = "megatron";
 }
 
+void ep2_zero3(VariantCase& c) {
+  ep2_of_dp4(c);
+  c.zero = 3;
+}
+void ep4_alone_zero3(VariantCase& c) {
+  ep4(c);
+  c.zero = 3;
+}
+void fsdp(VariantCase& c) { c.framework = "fsdp"; }
+void ep2_over_tp2_fsdp(VariantCase& c) {
+  ep4_over_tp2(c);
+  fsdp(c);
+  c.ep = 2;
+  c.zero = 3;
+}
+void ep2_over_tp2_zero3(VariantCase& c) {
+  ep2_over_tp2_fsdp(c);
+  c.framework = "native";
+}
+void ep2_pp2_fsdp(VariantCase& c) {
+  ep2_pp2(c);
+  fsdp(c);
+  c.zero = 2;
+}
+void ep2_in_copies_fsdp(VariantCase& c) {
+  ep2_of_dp4(c);
+  fsdp(c);
+  c.zero = 3;
+  c.layout = R"(,"shard_group":2)";
+}
+void ep2_pp2_zb_zero3(VariantCase& c) {
+  ep2_pp2(c);
+  c.zero = 3;
+  c.layout = R"(,"schedule":"zb-h1")";
+}
+
+INSTANTIATE_TEST_SUITE_P(ShardedExperts, VariantTrainsLikeOneRank,
+                         ::testing::Values(tested("Ep2OfDp4Zero3", kExperts, ep2_zero3),
+                                           tested("Ep4Zero3", kExperts, ep4_alone_zero3),
+                                           tested("SharedEp2Zero3", kSharedExperts, ep2_zero3),
+                                           tested("Ep2OverTp2Zero3", kExperts, ep2_over_tp2_zero3),
+                                           tested("Ep2OverTp2Fsdp", kExperts, ep2_over_tp2_fsdp),
+                                           tested("Ep2Pp2Fsdp", kExperts, ep2_pp2_fsdp),
+                                           tested("Ep2InCopiesFsdp", kExperts, ep2_in_copies_fsdp),
+                                           tested("Ep2Pp2ZbZero3", kExperts, ep2_pp2_zb_zero3)),
+                         [](const auto& tested) { return tested.param.name; });
+
 INSTANTIATE_TEST_SUITE_P(
     ExpertParallel, VariantTrainsLikeOneRank,
     ::testing::Values(

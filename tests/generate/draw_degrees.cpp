@@ -30,8 +30,8 @@ bool cuts_model(const Model& m, std::int64_t tp) {
 }
 
 // Ranks that share a sequence.
-std::int64_t context_ranks(Draw& draw, const Sketch& s, std::int64_t ranks) {
-  if (s.model.mla || s.model.attention_window > 0 || draw.chance(0.7)) return 1;
+std::int64_t context_ranks(Draw& draw, std::int64_t ranks) {
+  if (draw.chance(0.7)) return 1;
   return draw.divisor(ranks, 8);
 }
 
@@ -44,8 +44,8 @@ void draw_grid(Draw& draw, Sketch& s) {
   if (draw.chance(0.6)) {
     take(s.tp, draw.divisor(ranks, 16, [&](std::int64_t tp) { return cuts_model(s.model, tp); }));
   }
-  take(s.cp, context_ranks(draw, s, ranks));
-  const bool staged = s.framework->zero_without_pipeline > 0 && draw.chance(0.6);
+  take(s.cp, context_ranks(draw, ranks));
+  const bool staged = draw.chance(0.6);
   if (staged) take(s.pp, draw.divisor(ranks, std::min<std::int64_t>(16, s.model.layers)));
   s.dp = ranks;
   const std::pair<const char*, std::int64_t> degrees[] = {
@@ -56,10 +56,13 @@ void draw_grid(Draw& draw, Sketch& s) {
   if (draw.chance(0.3)) s.set("layout.dp", s.dp);
 }
 
+// DeepSpeed shards gradients on no pipeline, and parameters beside no experts on other ranks.
+bool refuses_by_zero(const Sketch& s) { return s.framework->check_zero != nullptr; }
+
 void draw_zero(Draw& draw, Sketch& s) {
   s.zero = s.framework->zero;
   if (draw.chance(0.6)) {
-    const int most = s.pp > 1 ? std::min(1, s.framework->zero_without_pipeline - 1) : 3;
+    const int most = s.pp > 1 && refuses_by_zero(s) ? 1 : 3;
     s.zero = s.framework->least_zero +
              static_cast<int>(draw.below(std::max(0, most - s.framework->least_zero) + 1));
     s.set("layout.zero", s.zero);
@@ -68,7 +71,7 @@ void draw_zero(Draw& draw, Sketch& s) {
 
 void draw_expert_grid(Draw& draw, Sketch& s) {
   s.etp = s.tp;
-  if (!s.model.moe || s.zero == 3 || s.framework->least_zero > 1 || draw.chance(0.2)) return;
+  if (!s.model.moe || (s.zero == 3 && refuses_by_zero(s)) || draw.chance(0.2)) return;
   const std::int64_t ranks = s.tp * s.cp * s.dp;
   s.ep = draw.divisor(std::gcd(ranks, s.model.moe->experts), 64);
   s.set("layout.ep", s.ep);

@@ -16,11 +16,16 @@ namespace {
 using nlohmann::json;
 
 void draw_context_method(Draw& draw, Sketch& s) {
-  if (s.cp == 1 || draw.chance(0.4)) return;
+  const bool windowed = s.model.attention_window > 0;  // which no ring takes
+  if (s.cp == 1 || (!windowed && draw.chance(0.4))) return;
   std::vector<ContextMethod> offered(s.framework->context_methods.begin(),
                                      s.framework->context_methods.end());
   if (offered.empty()) offered = {ContextMethod::kRing, ContextMethod::kAllGather};
-  s.set("layout.cp_method", name_of(draw.of(offered)));
+  if (windowed) {
+    std::erase(offered, ContextMethod::kRing);
+    std::erase(offered, ContextMethod::kHierarchical);
+  }
+  if (!offered.empty()) s.set("layout.cp_method", name_of(draw.of(offered)));
 }
 
 bool takes_operations(const Sketch& s) {
@@ -109,8 +114,7 @@ void draw_offload(Draw& draw, Sketch& s) {
   const auto share = [&] { return s.forecasts ? 0.0 : draw.chance(0.5) ? 1.0 : 0.5; };
   if (draw.chance(0.5)) s.set("layout.offload.optimizer", share());
   if (draw.chance(0.3)) s.set("layout.offload.parameters", share());
-  const bool can = s.pp * s.chunks == 1;
-  s.set("layout.offload.activations", can ? 0.25 * static_cast<double>(draw.below(5)) : 0.0);
+  s.set("layout.offload.activations", 0.25 * static_cast<double>(draw.below(5)));
 }
 
 void draw_chunks(Draw& draw, Sketch& s) {

@@ -70,6 +70,10 @@ void draw_gradients(Draw& draw, Sketch& s) {
     if (clip == "post_validation" && !s.schedule->validates_after_step) clip = "global";
     s.set("training.grad_clip", clip);
   }
+  if (s.framework->has_muon && s.zero <= 1 && !s.adapters && draw.chance(0.15)) {
+    s.set("training.optimizer", "muon");
+    if (draw.chance(0.7)) s.set("training.muon_mode", draw.of(muon_mode_names()));
+  }
   const bool partitions = s.zero >= 2 && s.framework->check_zero != nullptr;
   if (draw.chance(0.2)) s.set("training.no_sync", !partitions && draw.chance(0.7));
 }

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "core/each.h"
 #include "scenario_from.h"
@@ -109,6 +111,34 @@ TEST(OffloadActivations, LeaveOtherRunsWhole) {
     if (run != nullptr && run->slot.pass == Pass::kForward) ++forwards;
   }
   EXPECT_EQ(forwards, 2 * (1 + 2 + 1));  // the embedding, two layers, the rest
+}
+
+// On a pipeline each chunk keeps its last layer. As much comes back as has left, chunk by chunk,
+// whether the backward is whole or split.
+TEST(OffloadActivations, OfAPipelineAreThoseOfEachChunk) {
+  for (const char* schedule : each_of(std::vector{"1f1b", "interleaved", "zb-h1", "zb-v"})) {
+    GptCase c = offloading(1, 12);
+    c.pp = 2;
+    c.global_batch = 4;
+    c.schedule = schedule;
+    const bool two = std::string(schedule) == "interleaved" || std::string(schedule) == "zb-v";
+    c.virtual_stages = two ? 2 : 1;
+    const Program program = lower(gpt(c));
+    for (const Role& role : each_of(program.roles)) {
+      std::map<std::int32_t, ByteCount> left, back;
+      std::int64_t copies = 0;
+      for (const Instruction& what : role.instructions) {
+        const auto* copy = what.as<HostCopy>();
+        if (copy == nullptr) continue;
+        (copy->direction == CopyDirection::kToHost ? left : back)[copy->slot.chunk] += copy->bytes;
+        ++copies;
+      }
+      EXPECT_EQ(left, back) << schedule;
+      EXPECT_EQ(left.size(), role.chunks.size());
+      // Four micro-batches, six layers on a stage, of which each chunk keeps one; out and in.
+      EXPECT_EQ(copies, 4 * (6 - c.virtual_stages) * 2) << schedule;
+    }
+  }
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ TEST(StepCheck, NamesSavedActivationsThatStayInHostMemory) {
 
 TEST(StepCheck, NamesGatheredParametersThatAreFreedTwiceOrNever) {
   const auto frees = [](const Instruction& what) {
-    return what.windows.get().frees_parameters.size() > 0;
+    return !what.windows.get().frees_parameters.empty();
   };
   StepOf never(sharded());
   never.first(frees).windows.make().frees_parameters = {};

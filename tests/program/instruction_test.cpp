@@ -42,7 +42,7 @@ TEST(Instruction, PartsCarryWhatTheWholeCarried) {
   EXPECT_EQ(first.windows.get().frees_parameters.size(), 0);
   EXPECT_TRUE(last.windows.get().holds_gradients.empty());
   EXPECT_EQ(begins(last.windows.get().frees_gradients), std::vector<std::int64_t>{30});
-  EXPECT_EQ(last.windows.get().frees_parameters.begin, 50);
+  EXPECT_EQ(last.windows.get().frees_parameters.front().begin, 50);
 }
 
 TEST(Instruction, CopiesHaveWindowsOfTheirOwn) {

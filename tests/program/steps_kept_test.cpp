@@ -14,9 +14,9 @@
 namespace stepcast {
 namespace {
 
-constexpr std::int64_t kHidden = 512, kFfn = 1536, kTokens = 256, kVocab = 1024;
+constexpr std::int64_t kKeptHidden = 512, kKeptFfn = 1536, kKeptTokens = 256, kVocab = 1024;
 
-Scenario llama(const std::string& training, const std::string& norm = "rmsnorm", int tp = 1) {
+Scenario kept_llama(const std::string& training, const std::string& norm = "rmsnorm", int tp = 1) {
   return testing::scenario_from(R"({"stepcast": 1,
     "model": {"name": "m", "layers": 2, "hidden": 512, "heads": 8, "kv_heads": 8, "ffn": 1536,
               "vocab": 1024, "mlp": "swiglu", "position": "rope", "tied_embeddings": false,
@@ -30,7 +30,7 @@ Scenario llama(const std::string& training, const std::string& norm = "rmsnorm",
                                 std::to_string(tp) + "}}");
 }
 
-ByteCount saved_by(const Scenario& scenario) {
+ByteCount kept_by(const Scenario& scenario) {
   const Block block = lower_decoder_layer(scenario, RecomputeMode::kNone);
   return total(block.pass(Pass::kForward).memory.after);
 }
@@ -39,21 +39,21 @@ ByteCount saved_by(const Scenario& scenario) {
 // SwiGLU keeps what its activation made.
 TEST(StepsKept, NormsAndActivationsOfEagerLayersKeepTheirSteps) {
   const ByteCount more =
-      saved_by(llama(R"("compile": false)")) - saved_by(llama(R"("compile": true)"));
-  EXPECT_EQ(more, kTokens * (2 * (6 - 2) * kHidden + 2 * kFfn));
+      kept_by(kept_llama(R"("compile": false)")) - kept_by(kept_llama(R"("compile": true)"));
+  EXPECT_EQ(more, kKeptTokens * (2 * (6 - 2) * kKeptHidden + 2 * kKeptFfn));
 }
 
 // LayerNorm is one kernel, compiled or not.
 TEST(StepsKept, LayerNormKeepsNoMore) {
-  const ByteCount more = saved_by(llama(R"("compile": false)", "layernorm")) -
-                         saved_by(llama(R"("compile": true)", "layernorm"));
-  EXPECT_EQ(more, kTokens * 2 * kFfn);
+  const ByteCount more = kept_by(kept_llama(R"("compile": false)", "layernorm")) -
+                         kept_by(kept_llama(R"("compile": true)", "layernorm"));
+  EXPECT_EQ(more, kKeptTokens * 2 * kKeptFfn);
 }
 
 // PyTorch's projections of queries, keys and values are three, so that only the values outlive the
 // rotation; Transformer Engine's is one, and its output lives as long as the values in it.
 TEST(StepsKept, OutputsThatWereRotatedAreFreedWhereProjectionsAreApart) {
-  const Block block = lower_decoder_layer(llama(R"("compile": true)"), RecomputeMode::kNone);
+  const Block block = lower_decoder_layer(kept_llama(R"("compile": true)"), RecomputeMode::kNone);
   const auto made = [&](const Operation& operation) {
     return operation.name == std::string("qkv");
   };
@@ -61,22 +61,22 @@ TEST(StepsKept, OutputsThatWereRotatedAreFreedWhereProjectionsAreApart) {
   const auto product = std::ranges::find_if(operations, made);
   ASSERT_NE(product, operations.end());
   ASSERT_EQ(product->writes.size(), 2U);
-  EXPECT_EQ(block.buffers[product->writes[0].index()].elements, kTokens * 2 * kHidden);
-  EXPECT_EQ(block.buffers[product->writes[1].index()].elements, kTokens * kHidden);
+  EXPECT_EQ(block.buffers[product->writes[0].index()].elements, kKeptTokens * 2 * kKeptHidden);
+  EXPECT_EQ(block.buffers[product->writes[1].index()].elements, kKeptTokens * kKeptHidden);
 }
 
 // PyTorch's loss of a vocabulary that tensor ranks share has one fp32 tensor of the logits more in
 // each direction.
 TEST(StepsKept, ALossOfSharedVocabularyWritesEachStep) {
   const auto scratch = [](int tp) {
-    const Block block = lower_head(llama(R"("compile": true)", "rmsnorm", tp));
+    const Block block = lower_head(kept_llama(R"("compile": true)", "rmsnorm", tp));
     std::vector<std::int64_t> out;
     for (const Buffer& buffer : block.buffers) {
       if (buffer.name == std::string("loss_scratch")) out.push_back(buffer.elements);
     }
     return out;
   };
-  const std::int64_t whole = kTokens * kVocab;
+  const std::int64_t whole = kKeptTokens * kVocab;
   EXPECT_EQ(scratch(1), (std::vector<std::int64_t>{whole, 2 * whole}));
   EXPECT_EQ(scratch(2), (std::vector<std::int64_t>{2 * whole / 2, 3 * whole / 2}));
 }

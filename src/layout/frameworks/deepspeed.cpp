@@ -59,6 +59,14 @@ bool offers_no_overlap(ScheduleKind) { return false; }
 void check_zero(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
   if (l.zero < 2) return;
+  // runtime/engine.py: "MoE not supported with Stage 3".
+  if (l.zero == 3 && l.ep > 1 && findings.trusts({"layout.ep"})) {
+    findings.illegal("layout.ep",
+                     fmt::format("{} with zero 3: DeepSpeed's stage 3 takes no experts on other "
+                                 "ranks",
+                                 l.ep),
+                     "ep 1, or zero 2 or less");
+  }
   if (l.pp > 1) {
     findings.illegal("layout.zero",
                      fmt::format("{} with pp = {}: each micro-batch would reduce gradients that "

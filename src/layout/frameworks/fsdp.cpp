@@ -24,8 +24,11 @@ Overlap overlap(const Training&, const Layout&) {
 constexpr Release kFullyShard = Release::of(2024, 4);  // PyTorch 2.3
 
 // The unit is a block, gathered one ahead.
-FrameworkRules rules(const Training& training, const Layout&) {
+FrameworkRules rules(const Training& training, const Layout& layout) {
   FrameworkRules rules;
+  // torch/distributed/pipelining/stage.py: backward_maybe_with_nosync.
+  rules.keeps_units = layout.pp > 1;
+  rules.sums_wide_gradients = training.release.has(kFullyShard);
   rules.copies_gathered_units = training.release.has(kFullyShard);
   rules.flattens_gradients = !training.release.has(kFullyShard);
   // llm-foundry trains with flash-attn's loss and takes metrics from the logits
@@ -94,7 +97,6 @@ extern const FrameworkTraits kFsdp = {
     .tensor_overlap_since = kAsyncTensor,
     .pipeline_since = kPipelining,
     .least_zero = 2,  // SHARD_GRAD_OP; below it is DistributedDataParallel
-    .zero_without_pipeline = 0,
 };
 
 }  // namespace stepcast

@@ -178,8 +178,10 @@ extern const FrameworkTraits kMegatron = {
     .offers = offers,
     .offers_pipeline_overlap = interleaves,  // overlap_p2p_comm is forced off without
     .context_methods = kContextMethods,
-    .pairs_passes = true,  // --overlap-moe-expert-parallel-comm
-    .defers_head = true,   // --defer-embedding-wgrad-compute
+    .pairs_passes = true,          // --overlap-moe-expert-parallel-comm
+    .defers_head = true,           // --defer-embedding-wgrad-compute
+    .has_muon = true,              // --optimizer muon
+    .validates_after_step = true,  // sail-sg/zero-bubble-pipeline-parallelism
     .attention_kernel = attention_kernel,
     .flash_attention_since = kFlashAttention,
     .sequence_parallel_since = kSequenceParallel,
@@ -192,7 +194,6 @@ extern const FrameworkTraits kMegatron = {
     .partial_recompute_since = kPartialRecompute,
     .zero_needs_replicas = true,
     .check_overlap = check_overlap,
-    .zero_without_pipeline = 2,
     .most_proposed_zero = 1,
 };
 

@@ -39,7 +39,6 @@ extern const FrameworkTraits kNative = {
     .offers = offers,
     .offers_pipeline_overlap = offers,
     .defers_head = true,
-    .zero_without_pipeline = 2,
     .is_own_executor = true,
 };
 
