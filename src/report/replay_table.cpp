@@ -107,6 +107,7 @@ Written replay_text(const ReplayReport& report, Form form) {
   out += line(fmt::format("over {} of {}: {}", counted_text(report.places, "GPU"), report.network,
                           time_text(replay.time)),
               form);
+  out += paragraph_end(form);
   out +=
       line(fmt::format("{}; {}",
                        source_words(report.rules.compute, "computing lasts as the file states",
