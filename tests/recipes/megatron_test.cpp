@@ -188,7 +188,7 @@ TEST(MegatronImport, WhatMegatronRefusesIsRefusedByItsFlag) {
   EXPECT_TRUE(has(errors_of("--fp16"), "--fp16"));
   EXPECT_TRUE(has(errors_of("--optimizer-cpu-offload"), "--use-precision-aware-optimizer"));
   EXPECT_TRUE(has(errors_of("--attention-backend flesh"), "did you mean 'flash'"));
-  EXPECT_TRUE(has(errors_of("--optimizer muon"), "not supported yet"));
+  EXPECT_TRUE(has(errors_of("--optimizer sgd"), "not supported yet"));
   EXPECT_TRUE(has(to_string(import("echo nothing").errors), "holds no command"));
   EXPECT_TRUE(has(to_string(import("run --num-layers x").errors), "'x' is no count"));
 }
