@@ -158,11 +158,6 @@ void add_data_parallel(const Scenario& s, Block& block) {
   const Layout& l = s.layout;
   const FrameworkRules usual = rules_of(s.training, l);
   block.flag_if(l.zero >= 1, "--use-distributed-optimizer");
-  if (s.training.optimizer == Optimizer::kMuon) {
-    const bool at_homes = s.training.muon_mode == MuonMode::kLayer;
-    block.value("--optimizer", "muon");
-    block.value("--muon-tp-mode", at_homes ? "layer_sharded" : name_of(s.training.muon_mode));
-  }
   if (l.zero >= 2) {
     block.flag("--use-megatron-fsdp");
     block.value("--data-parallel-sharding-strategy",
@@ -289,7 +284,12 @@ ArgumentBlock training_block(const Scenario& s) {
     }
   }
   add_cuda_graphs(t.cuda_graphs, block);
-  block.value("--optimizer", "adam");
+  const bool muon = t.optimizer == Optimizer::kMuon;
+  block.value("--optimizer", muon ? "muon" : "adam");
+  if (muon) {
+    const bool at_homes = t.muon_mode == MuonMode::kLayer;
+    block.value("--muon-tp-mode", at_homes ? "layer_sharded" : name_of(t.muon_mode));
+  }
   block.value("--lr", "1.0e-4");
   block.flag("--train-iters \"$TRAIN_ITERS\"");
   return block.take();
