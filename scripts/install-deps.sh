@@ -5,6 +5,7 @@
 #
 #   scripts/install-deps.sh           build, tests, benchmarks, both compilers
 #   scripts/install-deps.sh --all     also every program that a test can use: a browser, shellcheck
+#   scripts/install-deps.sh --web     and the compiler of the planner for browsers
 #   scripts/install-deps.sh --build   only what the program itself needs
 set -euo pipefail
 
@@ -38,6 +39,9 @@ tool_packages=(
   pybind11-dev python3-dev python3-venv mypy  # the Python module and its tests
   mkdocs mkdocs-material  # the site of the documentation
 )
+web_packages=(
+  emscripten node-acorn nodejs npm  # WebAssembly, its linker's parser, and who runs it
+)
 
 # The comment at the head of this file.
 print_help() { awk 'NR > 2 && !/^#/ { exit } NR > 2 { sub(/^# ?/, ""); print }' "$0"; }
@@ -47,8 +51,9 @@ case "${1:-}" in
   -h | --help) print_help; exit 0 ;;
   "") packages+=("${test_packages[@]}") ;;
   --all) packages+=("${test_packages[@]}" "${tool_packages[@]}") ;;
+  --web) packages+=("${test_packages[@]}" "${tool_packages[@]}" "${web_packages[@]}") ;;
   --build) ;;
-  *) echo "usage: $0 [--all | --build]" >&2; exit 2 ;;
+  *) echo "usage: $0 [--all | --web | --build]" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

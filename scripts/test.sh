@@ -6,8 +6,9 @@
 #   scripts/test.sh sanitizers    asan: clang++, no warnings, address and undefined-behaviour
 #                                 sanitizers, every unit test but the long searches
 #   scripts/test.sh python        the Python module, its types, its notebooks and its wheel
+#   scripts/test.sh web           WebAssembly beside the program, the planner, npm's package
 #
-# The continuous integration runs the first two, and the workflow of a release the third. Each
+# The continuous integration runs the first two, and the workflow of a release the others. Each
 # installs the packages that are missing, and ends with the files that took longest to compile and
 # the tests that took longest to run. A test that was skipped fails the run unless
 # tests/may_be_skipped.txt says why.
@@ -19,6 +20,7 @@ case "${1:-}" in
   "") preset=release ;;
   sanitizers) preset=asan ;;
   python) preset=python ;;
+  web) preset=web ;;
   -h | --help) print_help; exit 0 ;;
   *) echo "$0: takes no '$1' (see --help)" >&2; exit 2 ;;
 esac
@@ -45,9 +47,16 @@ ten_slowest() {
   sort -rn | sed -n 1,10p
 }
 
-scripts/install-deps.sh --all
+wanted=--all
+if [[ $preset == web ]]; then wanted=--web; fi
+scripts/install-deps.sh "$wanted"
 echo "== $preset: build"
-scripts/build.sh "$preset"
+if [[ $preset == web ]]; then
+  scripts/build.sh release stepcast hunt_scenarios  # whose answers are compared
+  scripts/build-web.sh
+else
+  scripts/build.sh "$preset"
+fi
 built=$SECONDS
 echo "== $preset: test"
 ctest --preset "$preset" --parallel "$(nproc)" | tee "$log"

@@ -34,8 +34,19 @@ class Layout:
                 self.done.add(path)
                 self.add(path)
         shutil.copyfile(self.root / "site/site.css", self.target / "site.css")
+        self.add_planner(self.root / "build/web/planner.html")
         self.check_contents()
         return self.faults
+
+    def add_planner(self, planner: pathlib.Path) -> None:
+        """The first page leads to the planner, where scripts/build-web.sh has made it."""
+        if not planner.is_file():
+            return
+        shutil.copyfile(planner, self.target / "planner.html")
+        page = self.target / "index.md"
+        title, rest = page.read_text().split("\n", 1)
+        words = "forecasts and searches in your browser"
+        page.write_text(f"{title}\n\n**[Open the planner](planner.html)**: it {words}.\n{rest}")
 
     def page_of(self, path: pathlib.Path) -> pathlib.Path:
         """The page that shows it, from the root of the site."""

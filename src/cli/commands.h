@@ -8,6 +8,9 @@
 
 namespace stepcast::cli {
 
+// All that this build of the program has, in the order of its help.
+std::vector<Command> add_commands(CommandLine program);
+
 Command add_predict(CommandLine program);
 Command add_check(CommandLine program);
 Command add_plan(CommandLine program);

@@ -81,7 +81,7 @@ int run_command(const CLI::App& program, const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     const CLI::App& app = command.line.app();
     if (!app.parsed()) continue;
-    if (const Errors errors = leftovers(app); !errors.empty()) {
+    if (const Errors errors = leftovers(app); !errors.empty() && !command.takes_any_words) {
       return report_errors(errors);
     }
     return command.run();
@@ -115,16 +115,7 @@ int run(int argc, char** argv) {
       "COMMAND` prints too.");
   program.allow_extras();
   const CommandLine line(program);
-  std::vector<Command> commands{add_predict(line),  add_plan(line),      add_compare(line),
-                                add_check(line),    add_calibrate(line), add_validate(line),
-                                add_diagnose(line), add_replay(line),    add_export(line),
-                                add_import(line),   add_gate(line)};
-  for (const auto& more : {add_show(line), add_topology(line)}) {
-    commands.insert(commands.end(), more.begin(), more.end());
-  }
-  commands.push_back(add_serve(line));
-  commands.push_back(add_doctor(line));
-  for (const Command& more : add_completion(line)) commands.push_back(more);
+  const std::vector<Command> commands = add_commands(line);
   try {
     program.parse(words_of(argc, argv));
   } catch (const CLI::CallForHelp&) {
@@ -144,8 +135,10 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   // A search makes and drops large tables thousands of times. Memory that went back to the system
   // each time would cost a sixth of it.
+#ifdef __GLIBC__
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
+#endif
   stepcast::carry_shipped_data();
   stepcast::end_without_memory(stepcast::cli::tell_out_of_memory, stepcast::cli::kUsageError);
   try {

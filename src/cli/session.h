@@ -36,6 +36,7 @@ struct OutputOptions {
 struct Command {
   CommandLine line;
   std::function<int()> run;
+  bool takes_any_words = false;  // one that only says why it is not there
 };
 
 // --format one of `formats` where there are several, -o, --no-color, --quiet.

@@ -65,12 +65,14 @@ double clock_of(std::string_view cpuinfo, const std::string& name,
 }
 
 std::int64_t usable_cores() {
+#ifdef __linux__
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0) {
     return std::max<std::int64_t>(1, CPU_COUNT(&set));
   }
-  // The machine has more processors than the set has room for.
+#endif
+  // No Linux, or more processors than the set has room for.
   return std::max<std::int64_t>(1, sysconf(_SC_NPROCESSORS_ONLN));
 }
 

@@ -129,13 +129,17 @@ std::optional<Clock::time_point> Search::after(double part) const {
 
 void Search::report(double bound_s) {
   if (!options_.progress) return;
-  const double best = out_.found.empty() ? 0 : out_.found.front().prediction.step_time.value();
   const auto behind = std::partition_point(
       entries_.begin(), entries_.end(),
       [last = last_bound()](const Entry& entry) { return entry.bound_s < last; });
   const auto open = behind - entries_.begin() - static_cast<std::ptrdiff_t>(first_open_);
-  options_.progress(
-      {elapsed(), out_.bounded, out_.replayed, std::max<std::ptrdiff_t>(0, open), best, bound_s});
+  SearchProgress now{elapsed(), out_.bounded, out_.replayed, std::max<std::ptrdiff_t>(0, open),
+                     0,         bound_s};
+  if (!out_.found.empty()) {
+    now.best_s = out_.found.front().prediction.step_time.value();
+    now.best = out_.found.front().choice;
+  }
+  options_.progress(now);
 }
 
 // A branch that is cut short gives what was seen of it, and is walked anew if there is more time.

@@ -24,6 +24,7 @@ struct SearchProgress {
   std::int64_t open = 0;  // bounded, and not yet known to be worse than the last place
   double best_s = 0;      // step time of the best so far; 0: none
   double bound_s = 0;     // no layout that is left is faster; 0: not known yet
+  std::optional<LayoutChoice> best = {};
 };
 
 // The fraction of the device's memory that stays free unless stated: runs that were forecast above

@@ -77,7 +77,8 @@ double quantile_of(std::span<const Weighted> sorted, double all, double q) {
 std::optional<ErrorBand> band_of(std::vector<Weighted> errors) {
   std::erase_if(errors, [](const Weighted& one) { return one.weight <= 0; });
   if (errors.empty()) return std::nullopt;
-  std::ranges::sort(errors, {}, &Weighted::value);
+  // Runs of equal errors keep their order, whichever library sorts.
+  std::ranges::stable_sort(errors, {}, &Weighted::value);
   double all = 0;
   for (const Weighted& one : errors) all += one.weight;
   return ErrorBand{quantile_of(errors, all, kLow), quantile_of(errors, all, kHigh)};

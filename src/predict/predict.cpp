@@ -309,7 +309,7 @@ Result<Prediction> Predictor::run() {
   if (options_.trace) {
     sim::Time origin = last_.front().step_begin;
     for (const ClassTimeline& timeline : last_) origin = std::min(origin, timeline.step_begin);
-    record_trace(input, *simulation, origin, out_);
+    record_trace(input, *simulation, origin, options_.kernels, out_);
     if (!alone) {
       out_.link_use = link_use(input, pricing_.collectives);
       if (options_.contention) read_lost_on_links();

@@ -110,6 +110,7 @@ struct PredictOptions {
   bool fold = true;
   bool expand = false;  // every operator its own task instead of one macro activity per chunk
   bool trace = false;
+  bool kernels = true;     // a trace also has those inside its passes
   bool contention = true;  // false: transfers do not share links, each goes as if alone
   // This rank as it runs without the others: transfers are neither issued nor take time, and every
   // message is there at once. Its kernels, host and memory are those that it has among them.

@@ -19,8 +19,13 @@ Seconds after(sim::Time time, sim::Time origin) {
 class OperationTrace {
  public:
   OperationTrace(const SimulationInput& input, const Simulation& simulation, sim::Time origin,
-                 std::int32_t c, Prediction& out)
-      : in_(input), simulation_(simulation), origin_(origin), class_(c), out_(out) {}
+                 std::int32_t c, bool kernels, Prediction& out)
+      : in_(input),
+        simulation_(simulation),
+        origin_(origin),
+        class_(c),
+        kernels_(kernels),
+        out_(out) {}
 
   void run(const Instruction& what, std::int32_t i, const InstructionTasks& tasks);
 
@@ -34,6 +39,7 @@ class OperationTrace {
   const Simulation& simulation_;
   sim::Time origin_;
   std::int32_t class_;
+  bool kernels_;
   Prediction& out_;
   std::map<const PassTasks*, std::vector<sim::Interval>> alone_;  // of passes in one piece
 };
@@ -48,6 +54,7 @@ const Instruction& OperationTrace::owner(const Instruction& what,
 void OperationTrace::draw(const Instruction& what, const Operation& operation, Seconds start,
                           Seconds time) {
   if (time.value() <= 0) return;
+  if (!kernels_ && stream_of(operation.stream) == Stream::kCompute) return;
   const auto* collective = std::get_if<Collective>(&operation.work);
   TraceSlice slice = slice_of(owner(what, operation), class_, start, time);
   slice.name = operation.name;
@@ -128,12 +135,12 @@ void record_memory(const SimulationInput& input, const Simulation& simulation, s
 }  // namespace
 
 void record_trace(const SimulationInput& input, const Simulation& simulation, sim::Time origin,
-                  Prediction& prediction) {
+                  bool kernels, Prediction& prediction) {
   const auto& step = simulation.tasks.back();
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(step.size()); ++c) {
     const Role& role = input.costs.role(c);
     const auto& tasks = step[static_cast<std::size_t>(c)];
-    OperationTrace operations(input, simulation, origin, c, prediction);
+    OperationTrace operations(input, simulation, origin, c, kernels, prediction);
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       if (!tasks[i].device.valid()) continue;
       const Instruction& what = role.instructions[i];

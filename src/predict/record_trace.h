@@ -8,8 +8,9 @@
 
 namespace stepcast {
 
-// Times are relative to the start of the step on the rank class `origin`.
+// Times are relative to the start of the step on the rank class `origin`. Without `kernels`, the
+// compute stream has whole passes alone, which are a tenth of it.
 void record_trace(const SimulationInput& input, const Simulation& simulation, sim::Time origin,
-                  Prediction& prediction);
+                  bool kernels, Prediction& prediction);
 
 }  // namespace stepcast

@@ -355,8 +355,8 @@ BufferId BlockBuilder::norm(const char* name, const Parameters& parameters, Buff
 }
 
 const BlockBuilder::NormInSteps* BlockBuilder::in_steps(BufferId x) const {
-  const auto latest =
-      std::ranges::find(norms_in_steps_.rbegin(), norms_in_steps_.rend(), x, &NormInSteps::input);
+  const auto latest = std::find_if(norms_in_steps_.rbegin(), norms_in_steps_.rend(),
+                                   [x](const NormInSteps& norm) { return norm.input == x; });
   return latest == norms_in_steps_.rend() ? nullptr : &*latest;
 }
 

@@ -22,6 +22,9 @@ Written prediction_table(const Scenario& scenario, const Prediction& prediction,
 // whole run, or null.
 Written prediction_html(const Scenario& scenario, const Prediction& prediction,
                         const RunOutlook* run = nullptr, const RecordedRuns& recorded = {});
+// Its verdict, figures, waterfall, pipeline and memory, to stand in another page.
+Written prediction_pictures(const Scenario& scenario, const Prediction& prediction,
+                            const RunOutlook* run = nullptr);
 
 // One line of figures under one line of titles; units in the titles. `more`: further columns.
 Written prediction_csv(const Scenario& scenario, const Prediction& prediction,

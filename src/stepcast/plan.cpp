@@ -40,7 +40,21 @@ struct Plan::Made {
 
 namespace {
 
-SearchOptions options_of(const PlanOptions& options, const PlanInput& limits) {
+// The scenario as it is stated, with one of the planner's layouts.
+std::string with_layout(const Scenario& scenario, const Planner& planner,
+                        const LayoutChoice& choice) {
+  SortedJson stated = SortedJson::parse(scenario.json());
+  SortedJson layout(layout_object(planner, choice));
+  // A layout is written with its framework, which a scenario states beside it.
+  stated["training"]["framework"] = layout.at("framework");
+  layout.erase("framework");
+  stated["layout"] = std::move(layout);
+  return json_text(stated);
+}
+
+SearchOptions options_of(const PlanOptions& options, const Scenario& scenario,
+                         const Planner& planner) {
+  const PlanInput limits = planner.limits();
   SearchOptions out;
   out.top = options.top;
   out.replays = options.replays;
@@ -53,9 +67,10 @@ SearchOptions options_of(const PlanOptions& options, const PlanInput& limits) {
   out.threads = std::max(1, options.threads);
   out.stop = options.stop;
   if (options.progress) {
-    out.progress = [tell = options.progress](const SearchProgress& state) {
-      tell({Seconds(state.elapsed_s), state.bounded, state.replayed, Seconds(state.best_s),
-            Seconds(state.bound_s)});
+    out.progress = [&](const SearchProgress& state) {
+      options.progress({Seconds(state.elapsed_s), state.bounded, state.replayed,
+                        Seconds(state.best_s), Seconds(state.bound_s),
+                        state.best ? with_layout(scenario, planner, *state.best) : ""});
     };
   }
   share_time_limit(out);
@@ -132,7 +147,7 @@ Result<Plan> plan(const Scenario& scenario, const PlanOptions& options) {
   if (!errors.empty()) return failure(std::move(errors));
   const auto questions = questions_of(options, scenario);
   if (!questions) return failure(questions.error());
-  const SearchOptions search = options_of(options, limits);
+  const SearchOptions search = options_of(options, scenario, **planner);
   auto result = search_by(*objective, **planner, *prices, search);
   if (!result) return failure(result.error());
   if (result->bounded == 0 && !result->interrupted) return failure(refusals(result->space));
@@ -157,13 +172,10 @@ Seconds Plan::step_time(std::size_t place) const {
 }
 
 Scenario Plan::scenario(std::size_t place) const {
-  SortedJson stated = SortedJson::parse(made_->stated.json());
-  SortedJson layout(layout_object(*made_->planner, made_->result.found.at(place).choice));
-  // A layout is written with its framework, which a scenario states beside it.
-  stated["training"]["framework"] = layout.at("framework");
-  layout.erase("framework");
-  stated["layout"] = std::move(layout);
-  auto out = Scenario::parse(made_->stated.data(), json_text(stated), made_->stated.name());
+  const Scenario& stated = made_->stated;
+  auto out = Scenario::parse(
+      stated.data(), with_layout(stated, *made_->planner, made_->result.found.at(place).choice),
+      stated.name());
   STEPCAST_ASSERT(out.has_value(), "what was written can be read");
   return std::move(*out);
 }

@@ -35,6 +35,7 @@ struct PlanProgress {
   std::int64_t bounded = 0, replayed = 0;  // layouts
   Seconds best;                            // step time of the best so far; 0: none
   Seconds bound;                           // nothing that is left is faster; 0: not known yet
+  std::string best_scenario;               // the best so far as JSON; empty: none
 };
 
 struct PlanOptions {

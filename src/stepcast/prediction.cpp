@@ -25,6 +25,7 @@ struct Prediction::Made {
   std::optional<Profile> profile;
   std::uint64_t seed = 0;
   bool timeline = false;
+  bool pictures = false;
 
   ForecastReport report() const {
     return {scenario, prediction, run, recorded, profile ? &*profile : nullptr, seed};
@@ -36,16 +37,17 @@ namespace {
 stepcast::PredictOptions options_of(const PredictOptions& options) {
   stepcast::PredictOptions out;
   out.fold = !options.unfolded;
-  out.trace = options.timeline;
+  out.trace = options.timeline || options.pictures;
+  out.kernels = options.timeline;
   out.contention = options.contention;
   out.flops = options.causal_flops ? FlopCount::kCausal : FlopCount::kFull;
   out.stop = options.stop;
   return out;
 }
 
-Errors without_timeline() {
-  return {{ErrorCode::kMissingKey, "the forecast was made without a timeline", "", "timeline",
-           "PredictOptions::timeline"}};
+Errors without(const std::string& option) {
+  return {{ErrorCode::kMissingKey, "the forecast was made without " + option, "", option,
+           "PredictOptions::" + option}};
 }
 
 }  // namespace
@@ -65,19 +67,26 @@ std::string Prediction::text() const { return forecast_text(made_->report(), For
 std::string Prediction::markdown() const { return forecast_text(made_->report(), Form::kMarkdown); }
 
 Result<std::string> Prediction::html() const {
-  if (!made_->timeline) return failure(without_timeline());
+  if (!made_->timeline) return failure(without("timeline"));
   return prediction_html(made_->scenario, made_->prediction, made_->run ? &*made_->run : nullptr,
                          made_->recorded)
       .text();
 }
 
+Result<std::string> Prediction::pictures() const {
+  if (!made_->timeline && !made_->pictures) return failure(without("pictures"));
+  return prediction_pictures(made_->scenario, made_->prediction,
+                             made_->run ? &*made_->run : nullptr)
+      .text();
+}
+
 Result<std::string> Prediction::trace() const {
-  if (!made_->timeline) return failure(without_timeline());
+  if (!made_->timeline) return failure(without("timeline"));
   return trace_json(made_->scenario, made_->prediction).text();
 }
 
 Result<std::string> Prediction::memory_timeline() const {
-  if (!made_->timeline) return failure(without_timeline());
+  if (!made_->timeline) return failure(without("timeline"));
   return memory_timeline_json(made_->prediction).text();
 }
 
@@ -101,7 +110,7 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
   auto recorded = recorded_runs(*read_one, *measured);
   return Prediction(std::make_shared<const Prediction::Made>(
       Prediction::Made{std::move(*read_one), std::move(*prediction), *run, std::move(recorded),
-                       std::move(profile), options.seed, options.timeline}));
+                       std::move(profile), options.seed, options.timeline, options.pictures}));
 }
 
 }  // namespace stepcast::api

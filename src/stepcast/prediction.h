@@ -29,7 +29,7 @@ namespace stepcast::api {
 struct PredictOptions {
   // Changes of the cluster's resources, "nic=+20%".
   std::vector<std::string> what_if = {};
-  bool timeline = false;      // keep what pictures and traces need
+  bool timeline = false;      // keep what pages and traces need
   bool explain = false;       // also say what each cost rests on
   bool unfolded = false;      // replay every rank, not one of each class
   bool contention = true;     // false: transfers move as if alone on their links
@@ -38,6 +38,7 @@ struct PredictOptions {
   std::uint64_t seed = 0;     // of the run that an explanation draws
   // Asked now and then; once it is true, the forecast ends with a list of no errors.
   std::function<bool()> stop = {};
+  bool pictures = false;  // keep what pictures() needs, which is quicker than a timeline
 };
 
 class Prediction {
@@ -61,6 +62,9 @@ class Prediction {
   Result<std::string> html() const;
   Result<std::string> trace() const;
   Result<std::string> memory_timeline() const;
+  // The page's verdict, figures, waterfall, pipeline and memory, to stand in a page with its style.
+  // Errors: made with neither `timeline` nor `pictures`.
+  Result<std::string> pictures() const;
 
   struct Made;  // only this library knows it
   explicit Prediction(std::shared_ptr<const Made> made) : made_(std::move(made)) {}

@@ -49,6 +49,15 @@ class LaysOutPages(unittest.TestCase):
         self.assertIn("(../index.md)", page)
         self.assertIn("(../ci/run.md)", page)  # mkdocs passes over names that begin with a dot
 
+    def test_first_page_leads_to_the_planner_where_there_is_one(self):
+        self.assertEqual(self.faults(), [])
+        self.assertNotIn("planner", (self.target / "index.md").read_text())
+        write(self.root, {"build/web/planner.html": "<p>planner</p>"})
+        self.assertEqual(self.faults(), [])
+        home = (self.target / "index.md").read_text()
+        self.assertTrue(home.startswith("# A\n\n**[Open the planner](planner.html)**"), home)
+        self.assertEqual((self.target / "planner.html").read_text(), "<p>planner</p>")
+
     def test_names_a_link_that_leads_nowhere(self):
         write(self.root, {"docs/page.md": "[gone](gone.md) [out](../../out.md)\n"})
         self.assertEqual(self.faults(), ["docs/page.md: gone.md leads nowhere",

@@ -67,6 +67,28 @@ TEST_F(BesideTheProgram, AForecastIsTheSameInEveryFormat) {
   EXPECT_EQ(prediction->memory_timeline().value(), testing::read_file(out / "memory.json"));
 }
 
+TEST_F(BesideTheProgram, PicturesAreThoseOfThePage) {
+  PredictOptions options;
+  options.pictures = true;
+  const auto drawn = predict(parsed(kScenario), options);
+  ASSERT_TRUE(drawn) << to_string(drawn.error());
+  options = {};
+  options.timeline = true;
+  const auto whole = predict(parsed(kScenario), options);
+  ASSERT_TRUE(whole) << to_string(whole.error());
+  const std::string pictures = drawn->pictures().value();
+  EXPECT_EQ(pictures, whole->pictures().value());
+  const std::string page = whole->html().value();
+  for (const std::string id : {"time", "pipeline", "memory"}) {
+    const std::size_t begin = pictures.find("<section id=\"" + id);
+    ASSERT_NE(begin, std::string::npos) << id;
+    const std::size_t end = pictures.find("</section>", begin);
+    EXPECT_NE(page.find(pictures.substr(begin, end - begin)), std::string::npos) << id;
+  }
+  EXPECT_EQ(drawn->json(), whole->json());
+  EXPECT_EQ(drawn->html().error().front().path, "timeline");
+}
+
 TEST_F(BesideTheProgram, OptionsAreTheFlags) {
   PredictOptions options;
   options.what_if = {"scale_up=-50%"};
@@ -135,6 +157,23 @@ TEST_F(BesideTheProgram, APlanThatIsStoppedAnswersAndTellsItsProgress) {
   EXPECT_FALSE(found->proven());
   EXPECT_GT(found->places(), 0u);
   EXPECT_GT(told, 0);
+}
+
+TEST_F(BesideTheProgram, TheBestSoFarIsAScenarioOfItsTime) {
+  PlanOptions options;
+  std::string scenario;
+  Seconds time;
+  options.progress = [&](const PlanProgress& state) {
+    EXPECT_EQ(state.best_scenario.empty(), state.best.value() == 0);
+    if (state.best_scenario.empty()) return;
+    scenario = state.best_scenario;
+    time = state.best;
+  };
+  ASSERT_TRUE(plan(parsed(kOpen), options));
+  ASSERT_FALSE(scenario.empty());
+  const auto again = predict(parsed(scenario.c_str()));
+  ASSERT_TRUE(again) << to_string(again.error());
+  EXPECT_EQ(again->step_time(), time);
 }
 
 TEST_F(BesideTheProgram, AComparisonIsThatOfTheFiles) {
@@ -225,6 +264,7 @@ TEST(PublicErrors, SayWhatACallLacks) {
   EXPECT_EQ(prediction->html().error().front().path, "timeline");
   EXPECT_EQ(prediction->trace().error().front().path, "timeline");
   EXPECT_EQ(prediction->memory_timeline().error().front().path, "timeline");
+  EXPECT_EQ(prediction->pictures().error().front().path, "pictures");
   PlanOptions options;
   options.objective = "fame";
   EXPECT_EQ(plan(parsed(kOpen), options).error().front().path, "objective");

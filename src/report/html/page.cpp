@@ -63,21 +63,38 @@ const char* class_of(Mood mood) {
   return "verdict";
 }
 
-Html header(const Page& page) {
+// Subtitle, verdict and figures.
+Html outcome(const Page& page) {
   Html figures;
   for (const KeyFigure& figure : page.figures) {
     Html value = element("dd", {}, figure.value);
     if (!figure.note.empty()) value += element("dd", {{"class", "note"}}, figure.note);
     figures += element("div", {}, element("dt", {}, figure.title) + value);
   }
+  Html out = element("p", {{"class", "subtitle"}}, page.subtitle) +
+             element("p", {{"class", class_of(page.mood)}}, page.verdict);
+  if (!figures.empty()) out += element("dl", {{"class", "figures"}}, figures);
+  return out;
+}
+
+Html header(const Page& page) {
   const Html theme =
       element("button", {{"type", "button"}, {"id", "theme"}, {"class", "needs-script"}},
               "Theme: automatic");
-  Html out = element("div", {{"class", "title"}}, element("h1", {}, page.title) + theme) +
-             element("p", {{"class", "subtitle"}}, page.subtitle) +
-             element("p", {{"class", class_of(page.mood)}}, page.verdict);
-  if (!figures.empty()) out += element("dl", {{"class", "figures"}}, figures);
-  return element("header", {}, out);
+  return element(
+      "header", {},
+      element("div", {{"class", "title"}}, element("h1", {}, page.title) + theme) + outcome(page));
+}
+
+Html all_sections(const Page& page) {
+  Html out;
+  for (const Section& section : page.sections) {
+    const std::string heading = section.id + "-title";
+    out += element("section", {{"id", section.id}, {"aria-labelledby", heading}},
+                   element("h2", {{"id", heading}}, section.title) + section.body) +
+           text("\n");
+  }
+  return out;
 }
 
 Html list_of_sections(const Page& page) {
@@ -104,20 +121,17 @@ Html folded(std::string_view summary, const Html& content) {
 }
 
 Written page_text(const Page& page) {
-  Html sections;
-  for (const Section& section : page.sections) {
-    const std::string heading = section.id + "-title";
-    sections += element("section", {{"id", section.id}, {"aria-labelledby", heading}},
-                        element("h2", {{"id", heading}}, section.title) + section.body) +
-                text("\n");
-  }
   Html body = header(page) + text("\n") + list_of_sections(page) + text("\n") +
-              element("main", {}, sections);
+              element("main", {}, all_sections(page));
   if (!page.data.empty()) body += data_block(page.data) + text("\n");
   body += element("script", {}, Html::written_here(kScript.content));
   const Html document = element("html", {{"xmlns", "http://www.w3.org/1999/xhtml"}, {"lang", "en"}},
                                 head(page) + text("\n") + element("body", {}, body));
   return Written::escaped("<!DOCTYPE html>\n" + document.markup() + "\n");
+}
+
+Written part_text(const Page& page) {
+  return Written::escaped((outcome(page) + all_sections(page)).markup());
 }
 
 }  // namespace stepcast::html

@@ -37,6 +37,8 @@ struct Page {
 };
 
 Written page_text(const Page& page);
+// Verdict, figures and sections alone, to stand in a page that has the style and the script.
+Written part_text(const Page& page);
 
 Html paragraph(std::string_view text);
 Html note(std::string_view text);  // small print below a picture

@@ -67,25 +67,6 @@ function sortBy(title) {
   body.append(...rows.map((entry) => entry.row));
 }
 
-for (const button of document.querySelectorAll("th .sort")) {
-  button.addEventListener("click", () => sortBy(button.closest("th")));
-}
-
-for (const input of document.querySelectorAll(".filter")) {
-  const rows = document.getElementById(input.getAttribute("aria-controls")).tBodies[0].rows;
-  const count = input.closest(".bar").querySelector(".count");
-  const texts = new Map([...rows].map((row) => [row, row.textContent.toLowerCase()]));
-  input.addEventListener("input", () => {
-    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const [row, text] of texts) {
-      row.hidden = !words.every((word) => text.includes(word));
-      if (!row.hidden) shown += 1;
-    }
-    count.textContent = shown + " of " + texts.size;
-  });
-}
-
 function csvOf(table) {
   const quoted = (text) => (/[",\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
   const line = (cells) => cells.map(quoted).join(",");
@@ -95,65 +76,98 @@ function csvOf(table) {
   return [line(titles), ...rows].join("\r\n") + "\r\n";
 }
 
-for (const button of document.querySelectorAll(".save")) {
-  button.addEventListener("click", () => {
-    const table = document.getElementById(button.getAttribute("aria-controls"));
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([csvOf(table)], { type: "text/csv" }));
-    link.download = table.id + ".csv";
-    link.click();
-    URL.revokeObjectURL(link.href);
-  });
+function enlivenTables(part) {
+  for (const button of part.querySelectorAll("th .sort")) {
+    button.addEventListener("click", () => sortBy(button.closest("th")));
+  }
+
+  for (const input of part.querySelectorAll(".filter")) {
+    const rows = document.getElementById(input.getAttribute("aria-controls")).tBodies[0].rows;
+    const count = input.closest(".bar").querySelector(".count");
+    const texts = new Map([...rows].map((row) => [row, row.textContent.toLowerCase()]));
+    input.addEventListener("input", () => {
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      for (const [row, text] of texts) {
+        row.hidden = !words.every((word) => text.includes(word));
+        if (!row.hidden) shown += 1;
+      }
+      count.textContent = shown + " of " + texts.size;
+    });
+  }
+
+  for (const button of part.querySelectorAll(".save")) {
+    button.addEventListener("click", () => {
+      const table = document.getElementById(button.getAttribute("aria-controls"));
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([csvOf(table)], { type: "text/csv" }));
+      link.download = table.id + ".csv";
+      link.click();
+      URL.revokeObjectURL(link.href);
+    });
+  }
 }
 
 // -- zoom ---------------------------------------------------------------------------------------
 const kLargestZoom = 64;
 
-for (const bar of document.querySelectorAll(".zoom")) {
-  const picture = document.getElementById(bar.dataset.for);
-  const box = picture.parentElement;
-  const [out, all, into] = bar.querySelectorAll("button");
-  const first = Number(picture.getAttribute("class").match(/zoom-(\d+)/)[1]);
-  let zoom = first;
-  const show = (next) => {
-    const middle = (box.scrollLeft + box.clientWidth / 2) / box.scrollWidth;
-    picture.classList.replace("zoom-" + zoom, "zoom-" + next);
-    zoom = next;
-    box.scrollLeft = middle * box.scrollWidth - box.clientWidth / 2;
-    out.disabled = all.disabled = zoom === 1;
-    into.disabled = zoom === kLargestZoom;
-    bar.querySelector("[role=status]").textContent = zoom + "×";
-  };
-  out.addEventListener("click", () => show(Math.max(1, zoom / 2)));
-  all.addEventListener("click", () => show(1));
-  into.addEventListener("click", () => show(Math.min(kLargestZoom, zoom * 2)));
-  show(first);
+function enlivenZoom(part) {
+  for (const bar of part.querySelectorAll(".zoom")) {
+    const picture = document.getElementById(bar.dataset.for);
+    const box = picture.parentElement;
+    const [out, all, into] = bar.querySelectorAll("button");
+    const first = Number(picture.getAttribute("class").match(/zoom-(\d+)/)[1]);
+    let zoom = first;
+    const show = (next) => {
+      const middle = (box.scrollLeft + box.clientWidth / 2) / box.scrollWidth;
+      picture.classList.replace("zoom-" + zoom, "zoom-" + next);
+      zoom = next;
+      box.scrollLeft = middle * box.scrollWidth - box.clientWidth / 2;
+      out.disabled = all.disabled = zoom === 1;
+      into.disabled = zoom === kLargestZoom;
+      bar.querySelector("[role=status]").textContent = zoom + "×";
+    };
+    out.addEventListener("click", () => show(Math.max(1, zoom / 2)));
+    all.addEventListener("click", () => show(1));
+    into.addEventListener("click", () => show(Math.min(kLargestZoom, zoom * 2)));
+    show(first);
+  }
 }
 
 // -- points of a chart --------------------------------------------------------------------------
 // The one under the pointer, or the next along the x axis by arrow keys, is said below the chart.
-for (const chart of document.querySelectorAll(".points")) {
-  const said = chart.querySelector(".said");
-  const points = [...chart.querySelectorAll(".point")];
-  let inOrder = null;  // needs a chart that shows
-  let chosen = null;
-  const choose = (point) => {
-    chosen?.classList.remove("chosen");
-    chosen = point;
-    chosen.classList.add("chosen");
-    said.textContent = point.querySelector("title").textContent;
-  };
-  for (const point of points) point.addEventListener("pointerenter", () => choose(point));
-  chart.querySelector(".scroll").addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity }[event.key];
-    if (step === undefined || points.length === 0) return;
-    event.preventDefault();
-    inOrder ??= points.map((point) => ({ point, box: point.getBBox() }))
-      .sort((a, b) => a.box.x - b.box.x || a.box.y - b.box.y).map((entry) => entry.point);
-    const at = chosen ? inOrder.indexOf(chosen) : step < 0 ? inOrder.length : -1;
-    choose(inOrder[Math.min(Math.max(at + step, 0), inOrder.length - 1)]);
-  });
+function enlivenPoints(part) {
+  for (const chart of part.querySelectorAll(".points")) {
+    const said = chart.querySelector(".said");
+    const points = [...chart.querySelectorAll(".point")];
+    let inOrder = null;  // needs a chart that shows
+    let chosen = null;
+    const choose = (point) => {
+      chosen?.classList.remove("chosen");
+      chosen = point;
+      chosen.classList.add("chosen");
+      said.textContent = point.querySelector("title").textContent;
+    };
+    for (const point of points) point.addEventListener("pointerenter", () => choose(point));
+    chart.querySelector(".scroll").addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity }[event.key];
+      if (step === undefined || points.length === 0) return;
+      event.preventDefault();
+      inOrder ??= points.map((point) => ({ point, box: point.getBBox() }))
+        .sort((a, b) => a.box.x - b.box.x || a.box.y - b.box.y).map((entry) => entry.point);
+      const at = chosen ? inOrder.indexOf(chosen) : step < 0 ? inOrder.length : -1;
+      choose(inOrder[Math.min(Math.max(at + step, 0), inOrder.length - 1)]);
+    });
+  }
 }
+
+// A part of a page whose buttons, filters and charts were not there before.
+function enliven(part) {
+  enlivenTables(part);
+  enlivenZoom(part);
+  enlivenPoints(part);
+}
+enliven(document);
 
 // -- print --------------------------------------------------------------------------------------
 addEventListener("beforeprint", () => {

@@ -113,29 +113,45 @@ std::vector<KeyFigure> prediction_figures(const Scenario& scenario, const Predic
 
 }  // namespace html
 
-Written prediction_html(const Scenario& scenario, const Prediction& prediction,
-                        const RunOutlook* run, const RecordedRuns& recorded) {
+namespace {
+
+Page page_of(const Scenario& scenario, const Prediction& prediction, const RunOutlook* run) {
   Page page;
   page.title = headline(scenario);
   page.subtitle = layout_text(scenario);
   page.mood = mood_of(prediction);
   page.verdict = verdict_sentence(prediction);
   page.figures = prediction_figures(scenario, prediction);
-  page.sections = {time_section(prediction),   pipeline_section(prediction),
-                   memory_section(prediction), link_section(scenario, prediction),
-                   path_section(prediction),   certainty_section(prediction),
-                   scenario_section(scenario)};
-  if (!recorded.empty()) page.sections.insert(page.sections.end() - 1, recorded_section(recorded));
-  auto data = prediction_object(scenario, prediction);
-  data["recorded_runs"] = recorded_runs_object(recorded);
+  page.sections = {time_section(prediction), pipeline_section(prediction),
+                   memory_section(prediction)};
   if (run) {
     page.verdict += run_sentence(*run);
     for (KeyFigure& figure : run_figures(*run)) page.figures.push_back(std::move(figure));
     page.sections.insert(page.sections.begin() + 1, run_section(*run));
-    data["economics"] = run_object(run->terms, run->forecast);
   }
+  return page;
+}
+
+}  // namespace
+
+Written prediction_html(const Scenario& scenario, const Prediction& prediction,
+                        const RunOutlook* run, const RecordedRuns& recorded) {
+  Page page = page_of(scenario, prediction, run);
+  page.sections.push_back(link_section(scenario, prediction));
+  page.sections.push_back(path_section(prediction));
+  page.sections.push_back(certainty_section(prediction));
+  if (!recorded.empty()) page.sections.push_back(recorded_section(recorded));
+  page.sections.push_back(scenario_section(scenario));
+  auto data = prediction_object(scenario, prediction);
+  data["recorded_runs"] = recorded_runs_object(recorded);
+  if (run) data["economics"] = run_object(run->terms, run->forecast);
   page.data = json_file(data, 2);
   return page_text(page);
+}
+
+Written prediction_pictures(const Scenario& scenario, const Prediction& prediction,
+                            const RunOutlook* run) {
+  return part_text(page_of(scenario, prediction, run));
 }
 
 }  // namespace stepcast
