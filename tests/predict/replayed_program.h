@@ -70,7 +70,7 @@ inline Replayed replay(const PricedCase& priced, const Program& program, const W
                timeline.parts,
                simulation->task_count,
                {}};
-  record_trace(input, *simulation, timeline.step_begin, out.trace);
+  record_trace(input, *simulation, timeline.step_begin, true, out.trace);
   return out;
 }
 
