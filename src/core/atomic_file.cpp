@@ -69,8 +69,9 @@ std::string file_behind_links(const std::string& path) {
 bool has_room(const std::string& folder) {
   const int file = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
   if (file < 0) {
-    // Some file systems have no files without a name.
-    const bool unknown = errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT;
+    // Some file systems have no files without a name, and WebAssembly does not know of them.
+    const bool unknown =
+        errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL;
     return unknown && ::access(folder.c_str(), W_OK | X_OK) == 0;
   }
   constexpr std::size_t kBlock = 4096;

@@ -28,17 +28,19 @@ def ours(*arguments, stdin=""):
 
 
 def theirs(*arguments):
-    return subprocess.run([OPTIONS.native / "stepcast", *arguments], cwd=FOLDER,
-                          capture_output=True, text=True, check=False)
+    return subprocess.run([FOLDER / "stepcast", *arguments], cwd=FOLDER, capture_output=True,
+                          text=True, check=False)
 
 
 class Package(unittest.TestCase):
     maxDiff = 2000
 
-    def test_commands_print_what_the_program_prints(self):
+    def setUp(self):
         (FOLDER / "scenario.json").write_text(json.dumps({
             "stepcast": 1, "model": "gpt3-1.3b", "cluster": "dgx-a100-80gx1",
             "training": {"global_batch": 16, "sequence_length": 1024}}))
+
+    def test_commands_print_what_the_program_prints(self):
         commands = [
             ["--version"], ["show", "models", "llama"], ["topology", "dgx-h100x2"],
             ["predict", *WORDS], ["predict", "scenario.json", "--format", "csv"],
@@ -124,6 +126,7 @@ def main():
     package, = OPTIONS.web.resolve().glob("stepcast-*.tgz")
     with tempfile.TemporaryDirectory(prefix="stepcast-npm-") as folder:
         FOLDER = pathlib.Path(folder)
+        shutil.copy(OPTIONS.native / "stepcast", FOLDER)  # with the data inside it
         environment = {**os.environ, "npm_config_cache": str(FOLDER / "cache")}
         subprocess.run(["npm", "install", "--offline", "--no-audit", "--no-fund", "--prefix",
                         FOLDER, package], check=True, env=environment, cwd=FOLDER)

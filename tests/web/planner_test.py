@@ -50,9 +50,9 @@ class Planner(unittest.TestCase):
     def open(self, width=1280, height=900, scheme="light", address=""):
         self.browser.open(PAGE, width, height, scheme)
         if address:
-            self.look(f"location.hash = {json.dumps(address)}")
+            self.look(f"window.before = true; location.hash = {json.dumps(address)}")
             self.browser.call("Page.reload")
-        self.wait("document.body.dataset.answers > 0")
+        self.wait("!window.before && document.body?.dataset.answers > 0")
 
     def after(self, action):
         """The page once it has answered to an action."""
