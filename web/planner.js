@@ -488,6 +488,7 @@ $("json").addEventListener("input", () => {
 
 // -- search ---------------------------------------------------------------------------------------
 const seconds = (time) => (time >= 1 ? time.toFixed(2) + " s" : (1000 * time).toFixed(1) + " ms");
+const kPlaces = 10;  // that the search makes certain, and the page shows
 let search = null;  // the best so far of the one that runs
 
 function endSearch() {
@@ -546,7 +547,7 @@ $("search").addEventListener("click", async () => {
       (now.bound_step_time_s > 0 ? `, and none is faster than ${seconds(now.bound_step_time_s)}.` : ".");
   };
   const answer = await searcher.ask("plan", {
-    scenario: openScenario(), places: 10, time_limit_s: limit });
+    scenario: openScenario(), places: kPlaces, time_limit_s: limit });
   endSearch();
   if (answer.errors) {
     $("told").textContent = "The search found nothing: " + answer.errors.map((one) => one.text).join("; ");
@@ -556,7 +557,7 @@ $("search").addEventListener("click", async () => {
     : answer.proven ? "These are proven to be the best places."
       : "These are the best that were found in the time; better ones are possible.";
   $("told").textContent = words;
-  showPlaces(answer.layouts, words);
+  showPlaces(answer.layouts.slice(0, kPlaces), words);
   if (answer.layouts.length > 0) {
     scenario = answer.layouts[0].scenario;
     changed();
