@@ -39,14 +39,16 @@ class Layout:
         return self.faults
 
     def add_planner(self, planner: pathlib.Path) -> None:
-        """The first page leads to the planner, where scripts/build-web.sh has made it."""
+        """The first page has the planner behind its first words, where scripts/build-web.sh has
+        made it."""
         if not planner.is_file():
             return
         shutil.copyfile(planner, self.target / "planner.html")
         page = self.target / "index.md"
-        title, rest = page.read_text().split("\n", 1)
-        words = "forecasts and searches in your browser"
-        page.write_text(f"{title}\n\n**[Open the planner](planner.html)**: it {words}.\n{rest}")
+        title, opening, rest = page.read_text().split("\n\n", 2)
+        frame = '<iframe class="planner" src="planner.html" title="Planner" loading="lazy"></iframe>'
+        link = "[The planner on a page of its own](planner.html)"
+        page.write_text("\n\n".join([title, opening, frame, link, rest]))
 
     def page_of(self, path: pathlib.Path) -> pathlib.Path:
         """The page that shows it, from the root of the site."""

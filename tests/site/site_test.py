@@ -27,7 +27,7 @@ class LaysOutPages(unittest.TestCase):
         self.root = pathlib.Path(holder.name) / "tree"
         self.target = pathlib.Path(holder.name) / "source"
         write(self.root, {
-            "README.md": "# A\n[page](docs/page.md#part) [code](src/a.cpp) [list](notes)\n",
+            "README.md": "# A\n\nFirst words.\n\n[page](docs/page.md#part) [code](src/a.cpp) [list](notes)\n",
             "CHANGELOG.md": "# Changes\n", "CONTRIBUTING.md": "# How\n",
             "docs/page.md": "# Page\n## Part\n[up](../README.md) [hidden](../.ci/run)\n",
             "src/a.cpp": "int a;\n", "notes/one.md": "# One\n", ".ci/run": "true\n",
@@ -49,13 +49,15 @@ class LaysOutPages(unittest.TestCase):
         self.assertIn("(../index.md)", page)
         self.assertIn("(../ci/run.md)", page)  # mkdocs passes over names that begin with a dot
 
-    def test_first_page_leads_to_the_planner_where_there_is_one(self):
+    def test_first_page_has_the_planner_where_there_is_one(self):
         self.assertEqual(self.faults(), [])
         self.assertNotIn("planner", (self.target / "index.md").read_text())
         write(self.root, {"build/web/planner.html": "<p>planner</p>"})
         self.assertEqual(self.faults(), [])
         home = (self.target / "index.md").read_text()
-        self.assertTrue(home.startswith("# A\n\n**[Open the planner](planner.html)**"), home)
+        self.assertTrue(home.startswith("# A\n\nFirst words.\n\n<iframe "), home)
+        self.assertIn('src="planner.html"', home)
+        self.assertIn("](planner.html)", home)
         self.assertEqual((self.target / "planner.html").read_text(), "<p>planner</p>")
 
     def test_names_a_link_that_leads_nowhere(self):
