@@ -47,9 +47,8 @@ ten_slowest() {
   sort -rn | sed -n 1,10p
 }
 
-wanted=--all
-if [[ $preset == web ]]; then wanted=--web; fi
-scripts/install-deps.sh "$wanted"
+scripts/install-deps.sh --all
+if [[ $preset == web ]]; then scripts/install-deps.sh --web; fi
 echo "== $preset: build"
 if [[ $preset == web ]]; then
   scripts/build.sh release stepcast hunt_scenarios  # whose answers are compared

@@ -46,7 +46,7 @@ class Layout:
         shutil.copyfile(planner, self.target / "planner.html")
         page = self.target / "index.md"
         title, opening, rest = page.read_text().split("\n\n", 2)
-        frame = '<iframe class="planner" src="planner.html" title="Planner" loading="lazy"></iframe>'
+        frame = '<iframe class="planner" src="planner.html" title="Planner"></iframe>'
         link = "[The planner on a page of its own](planner.html)"
         page.write_text("\n\n".join([title, opening, frame, link, rest]))
 

@@ -103,7 +103,7 @@ void draw_deferred_head(Draw& draw, Sketch& s) {
   const bool can = s.pp > 1 && s.framework->defers_head && !s.schedule->splits_backward &&
                    s.schedule->orders == nullptr && s.zero <= 1 && !s.model.moe &&
                    s.model.mtp_layers == 0;
-  if (!can || !draw.chance(0.2)) return;
+  if (!can || !draw.chance(0.5)) return;
   if (draw.chance(0.3)) return s.set("layout.defer_head_wgrad", "all");
   s.set("layout.defer_head_wgrad", draw.below(6));
 }

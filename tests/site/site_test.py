@@ -27,7 +27,8 @@ class LaysOutPages(unittest.TestCase):
         self.root = pathlib.Path(holder.name) / "tree"
         self.target = pathlib.Path(holder.name) / "source"
         write(self.root, {
-            "README.md": "# A\n\nFirst words.\n\n[page](docs/page.md#part) [code](src/a.cpp) [list](notes)\n",
+            "README.md": "# A\n\nFirst words.\n\n"
+                         "[page](docs/page.md#part) [code](src/a.cpp) [list](notes)\n",
             "CHANGELOG.md": "# Changes\n", "CONTRIBUTING.md": "# How\n",
             "docs/page.md": "# Page\n## Part\n[up](../README.md) [hidden](../.ci/run)\n",
             "src/a.cpp": "int a;\n", "notes/one.md": "# One\n", ".ci/run": "true\n",
