@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -10,14 +9,10 @@
 
 #include "core/text/escape.h"
 #include "report/replay_report.h"
+#include "report/trace_events.h"
 
 namespace stepcast {
 namespace {
-
-// Microseconds with all twelve decimals of a second.
-std::string microseconds(std::int64_t ps) {
-  return fmt::format("{}.{:06}", ps / 1000000, ps % 1000000);
-}
 
 struct Track {
   int number;
@@ -49,25 +44,16 @@ class TraceWriter {
   explicit TraceWriter(const ReplayReport& report) : report_(report) {}
 
   std::string write(const std::vector<std::int32_t>& ranks) {
-    append("{{\"displayTimeUnit\": \"ms\", \"traceEvents\": [");
+    out_.append("{{\"displayTimeUnit\": \"ms\", \"traceEvents\": [");
     for (const std::int32_t rank : ranks) write_rank(rank);
-    append("\n]}}\n");
-    return fmt::to_string(out_);
+    out_.append("\n]}}\n");
+    return out_.text();
   }
 
  private:
-  template <class... Args>
-  void append(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-  }
-  void next_event() {
-    append("{}", first_ ? "\n" : ",\n");
-    first_ = false;
-  }
-
   void name_process(std::int32_t rank) {
-    next_event();
-    append(
+    out_.next();
+    out_.append(
         "{{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": {}, \"args\": {{\"name\": \"rank "
         "{}\"}}}}",
         rank, rank);
@@ -94,8 +80,8 @@ class TraceWriter {
   }
 
   void name_track(std::int32_t rank, int track, const char* name) {
-    next_event();
-    append(
+    out_.next();
+    out_.append(
         "{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": {}, \"tid\": {}, \"args\": "
         "{{\"name\": \"{}\"}}}}",
         rank, track, name);
@@ -115,28 +101,27 @@ class TraceWriter {
 
   void write_slice(std::int32_t rank, int track, const GraphNode& node,
                    const GraphReplay::NodeTime& time) {
-    next_event();
+    out_.next();
     const bool is_host = node.kind == NodeKind::kHost;
-    append(
+    out_.append(
         "{{\"ph\": \"X\", \"cat\": \"{}\", \"name\": {}, \"pid\": {}, \"tid\": {}, \"ts\": {}, "
         "\"dur\": {}, \"args\": {{\"node\": {}, \"stream\": {}",
         is_host ? "cpu_op" : "kernel", json_literal(slice_name(node)), rank, track,
-        microseconds(time.begin.ps), microseconds((time.end - time.begin).ps), node.id,
+        trace_time(time.begin.ps), trace_time((time.end - time.begin).ps), node.id,
         is_host ? -1 : track);
     if (node.kind == NodeKind::kCollective) {
       const auto& group = report_.graph.groups[static_cast<std::size_t>(node.group)];
-      append(", \"Collective name\": \"{}\", \"Group size\": {}", name_of(node.collective),
-             group.size());
+      out_.append(", \"Collective name\": \"{}\", \"Group size\": {}", name_of(node.collective),
+                  group.size());
     } else if (node.peer != kNowhere) {
-      append(", \"Collective name\": \"{}\", \"peer\": {}, \"tag\": {}",
-             node.kind == NodeKind::kSend ? "send" : "recv", node.peer, node.tag);
+      out_.append(", \"Collective name\": \"{}\", \"peer\": {}, \"tag\": {}",
+                  node.kind == NodeKind::kSend ? "send" : "recv", node.peer, node.tag);
     }
-    append(", \"bytes\": {:.0f}}}}}", node.bytes);
+    out_.append(", \"bytes\": {:.0f}}}}}", node.bytes);
   }
 
   const ReplayReport& report_;
-  fmt::memory_buffer out_;
-  bool first_ = true;
+  TraceEvents out_;
 };
 
 }  // namespace

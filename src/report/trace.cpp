@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -14,18 +13,12 @@
 #include "core/text/escape.h"
 #include "report/breakdown.h"
 #include "report/number_text.h"
+#include "report/trace_events.h"
 
 namespace stepcast {
 namespace {
 
 std::int64_t picoseconds(Seconds time) { return std::llround(time.value() * 1e12); }
-
-// Microseconds with all twelve decimals of a second, so that slices that touch really do.
-std::string microseconds(std::int64_t ps) {
-  const char* sign = ps < 0 ? "-" : "";
-  const std::int64_t size = ps < 0 ? -ps : ps;
-  return fmt::format("{}{}.{:06}", sign, size / 1000000, size % 1000000);
-}
 
 constexpr int kStepTrack = kStreams;  // behind those of the streams
 
@@ -114,21 +107,11 @@ class TraceWriter {
     for (const Slice& slice : slices_) write_slice(slice);
     write_flows();
     write_memory();
-    append("\n]}}\n");
-    return fmt::to_string(out_);
+    out_.append("\n]}}\n");
+    return out_.text();
   }
 
  private:
-  template <class... Args>
-  void append(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-  }
-
-  void next_event() {
-    append("{}", first_event_ ? "\n" : ",\n");
-    first_event_ = false;
-  }
-
   // A class is drawn as its lowest rank.
   std::int32_t pid(std::int32_t rank_class) const {
     return lowest_rank(prediction_.rank_classes[static_cast<std::size_t>(rank_class)]);
@@ -136,19 +119,20 @@ class TraceWriter {
 
   void write_head() {
     const Accelerator& device = scenario_.cluster.spec.accelerator;
-    append(
+    out_.append(
         "{{\"schemaVersion\": 1,\n\"deviceProperties\": [{{\"id\": 0, \"name\": {}, "
         "\"totalGlobalMem\": {}, \"numSms\": {}}}],\n",
         json_literal(device.title), device.memory, device.sm_count);
-    append("\"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": 0, \"world_size\": {}}},\n",
-           scenario_.cluster.gpus());
-    append("\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [");
+    out_.append(
+        "\"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": 0, \"world_size\": {}}},\n",
+        scenario_.cluster.gpus());
+    out_.append("\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [");
   }
 
   void metadata(const char* name, std::int32_t pid, int tid, const char* key,
                 const std::string& value) {
-    next_event();
-    append(
+    out_.next();
+    out_.append(
         "{{\"ph\": \"M\", \"name\": \"{}\", \"pid\": {}, \"tid\": {}, \"args\": "
         "{{\"{}\": {}}}}}",
         name, pid, tid, key, value);
@@ -186,35 +170,36 @@ class TraceWriter {
     const std::int64_t length = picoseconds(prediction_.step_time);
     for (const auto& [rank_class, end] : ends) {
       metadata("thread_name", pid(rank_class), kStepTrack, "name", "\"steps\"");
-      next_event();
-      append(
+      out_.next();
+      out_.append(
           "{{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#0\", "
           "\"pid\": {}, \"tid\": {}, \"ts\": {}, \"dur\": {}, \"args\": {{}}}}",
-          pid(rank_class), kStepTrack, microseconds(end - length), microseconds(length));
+          pid(rank_class), kStepTrack, trace_time(end - length), trace_time(length));
     }
   }
 
   void write_slice(const Slice& slice) {
     const TraceSlice& source = *slice.source;
     const bool communication = source.collective || is_transfer(source.stream);
-    next_event();
-    append(
+    out_.next();
+    out_.append(
         "{{\"ph\": \"X\", \"cat\": \"{}\", \"name\": {}, \"pid\": {}, \"tid\": {}, \"ts\": {}, "
         "\"dur\": {}, \"args\": {{\"device\": 0, \"stream\": {}, \"phase\": \"{}\"",
         category_of(slice), json_literal(event_name(source)), pid(source.rank_class),
-        static_cast<int>(source.stream), microseconds(slice.start),
-        microseconds(slice.end - slice.start),
+        static_cast<int>(source.stream), trace_time(slice.start),
+        trace_time(slice.end - slice.start),
         source.stream == Stream::kHost ? -1 : static_cast<int>(source.stream),
         name_of(source.phase));
-    if (source.micro_batch >= 0) append(", \"micro_batch\": {}", source.micro_batch);
-    if (source.chunk >= 0) append(", \"chunk\": {}", source.chunk);
+    if (source.micro_batch >= 0) out_.append(", \"micro_batch\": {}", source.micro_batch);
+    if (source.chunk >= 0) out_.append(", \"chunk\": {}", source.chunk);
     if (communication) {
-      append(", \"Collective name\": {}, \"bytes\": {}",
-             json_literal(is_transfer(source.stream) ? "send_recv" : source.name), source.bytes);
+      out_.append(", \"Collective name\": {}, \"bytes\": {}",
+                  json_literal(is_transfer(source.stream) ? "send_recv" : source.name),
+                  source.bytes);
     } else if (is_copy(source.stream)) {
-      append(", \"bytes\": {}", source.bytes);
+      out_.append(", \"bytes\": {}", source.bytes);
     }
-    append("}}}}");
+    out_.append("}}}}");
   }
 
   // A send and its receive end at the same instant, carry the same micro-batch and as many bytes.
@@ -241,25 +226,27 @@ class TraceWriter {
   }
 
   void write_flow(const char* phase, int id, const Slice& slice) {
-    next_event();
-    append(
+    out_.next();
+    out_.append(
         "{{\"ph\": \"{}\", \"cat\": \"ac2g\", \"name\": \"send\", \"id\": {}, \"pid\": {}, "
         "\"tid\": {}, \"ts\": {}{}}}",
         phase, id, pid(slice.source->rank_class), static_cast<int>(slice.source->stream),
-        microseconds(slice.start), *phase == 'f' ? ", \"bp\": \"e\"" : "");
+        trace_time(slice.start), *phase == 'f' ? ", \"bp\": \"e\"" : "");
   }
 
   void write_memory() {
     for (const MemorySample& sample : prediction_.memory_samples) {
       if (!drawn_[static_cast<std::size_t>(sample.rank_class)]) continue;
-      next_event();
-      append("{{\"ph\": \"C\", \"name\": \"memory bytes\", \"pid\": {}, \"ts\": {}, \"args\": {{",
-             pid(sample.rank_class), microseconds(picoseconds(sample.at)));
+      out_.next();
+      out_.append(
+          "{{\"ph\": \"C\", \"name\": \"memory bytes\", \"pid\": {}, \"ts\": {}, \"args\": {{",
+          pid(sample.rank_class), trace_time(picoseconds(sample.at)));
       for (int i = 0; i < kMemoryCategories; ++i) {
-        append("{}\"{}\": {}", i > 0 ? ", " : "", stepcast::name_of(static_cast<MemoryCategory>(i)),
-               sample.parts[static_cast<std::size_t>(i)]);
+        out_.append("{}\"{}\": {}", i > 0 ? ", " : "",
+                    stepcast::name_of(static_cast<MemoryCategory>(i)),
+                    sample.parts[static_cast<std::size_t>(i)]);
       }
-      append("}}}}");
+      out_.append("}}}}");
     }
   }
 
@@ -267,8 +254,7 @@ class TraceWriter {
   const Prediction& prediction_;
   std::vector<bool> drawn_;
   std::vector<Slice> slices_;
-  fmt::memory_buffer out_;
-  bool first_event_ = true;
+  TraceEvents out_;
 };
 
 }  // namespace
