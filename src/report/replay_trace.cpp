@@ -9,7 +9,7 @@
 
 #include "core/text/escape.h"
 #include "report/replay_report.h"
-#include "report/trace_events.h"
+#include "report/trace_text.h"
 
 namespace stepcast {
 namespace {
@@ -121,7 +121,7 @@ class TraceWriter {
   }
 
   const ReplayReport& report_;
-  TraceEvents out_;
+  TraceText out_;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "core/text/escape.h"
 #include "report/breakdown.h"
 #include "report/number_text.h"
-#include "report/trace_events.h"
+#include "report/trace_text.h"
 
 namespace stepcast {
 namespace {
@@ -254,7 +254,7 @@ class TraceWriter {
   const Prediction& prediction_;
   std::vector<bool> drawn_;
   std::vector<Slice> slices_;
-  TraceEvents out_;
+  TraceText out_;
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace stepcast {
 
-class TraceEvents {
+class TraceText {
  public:
   template <class... Args>
   void append(fmt::format_string<Args...> format, Args&&... args) {
