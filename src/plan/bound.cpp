@@ -193,8 +193,10 @@ double BoundMaker::run(const PassCost& cost, bool received) const {
 }
 
 // The time from the start of a stage's first forward to the end of its last backward: all its
-// passes, and the waits of its compute stream between them where transfers are not overlapped.
-double BoundMaker::chain(const OrderFacts& order, const Hops& hops, std::size_t stage) const {
+// passes, and between them the waits of its compute stream where transfers are not overlapped, or
+// `extra` seconds of other kernels, beside which a message may travel.
+double BoundMaker::chain(const OrderFacts& order, const Hops& hops, std::size_t stage,
+                         double extra) const {
   const Layout& layout = scenario_.layout;
   const StageFacts& facts = order.stages[stage];
   const auto m = static_cast<double>(scenario_.micro_batches());
@@ -213,9 +215,9 @@ double BoundMaker::chain(const OrderFacts& order, const Hops& hops, std::size_t 
     received += m * (down + up);
     if (c == facts.first_chunk) first_received = down;
   }
-  if (layout.overlap.pp || layout.pp == 1) return sum;
+  if (layout.overlap.pp || layout.pp == 1) return sum + extra;
   // Receives are issued behind the work before them: each pass but the first waits for its own.
-  if (layout.virtual_stages > 1) return sum + received - first_received;
+  if (layout.virtual_stages > 1) return sum + std::max(received - first_received, extra);
   // A stage waits for its sends too while it receives.
   const std::int32_t c = facts.first_chunk;
   const Hops::Times from_above = c > 0 ? between(c - 1, c) : Hops::Times{};
@@ -225,10 +227,10 @@ double BoundMaker::chain(const OrderFacts& order, const Hops& hops, std::size_t 
   const auto gaps = [](std::int64_t count, const Hops::Times& sent, const Hops::Times& got) {
     return static_cast<double>(count) * std::max(sent.leaves, got.arrives);
   };
-  return sum + gaps(facts.forward_forward, to_below, from_above) +
-         gaps(facts.forward_backward, to_below, from_below) +
-         gaps(facts.backward_forward, to_above, from_above) +
-         gaps(facts.backward_backward, to_above, from_below);
+  return sum + std::max(extra, gaps(facts.forward_forward, to_below, from_above) +
+                                   gaps(facts.forward_backward, to_below, from_below) +
+                                   gaps(facts.backward_forward, to_above, from_above) +
+                                   gaps(facts.backward_backward, to_above, from_below));
 }
 
 double BoundMaker::time(const OrderFacts& order, const StepEnds& ends, const Places& places) {
@@ -264,7 +266,7 @@ double BoundMaker::time(const OrderFacts& order, const StepEnds& ends, const Pla
   for (std::size_t s = 0; s < order.stages.size(); ++s) {
     const StageFacts& facts = order.stages[s];
     const StageEnds& end = ends.stages[s];
-    const double passes = chain(order, between, s) + end.extra_first + units * end.extra_more;
+    const double passes = chain(order, between, s, end.extra_first + units * end.extra_more);
     const double from_top = opening_0 + to_[static_cast<std::size_t>(facts.first_chunk)];
     const double to_top = from_[static_cast<std::size_t>(facts.last_chunk)] + closing_0;
     const double own = opening(s);

@@ -62,7 +62,7 @@ class BoundMaker {
   const Hops& hops(const Places& places);
   Hops::Times hop(const Hops& hops, std::int32_t from, std::int32_t to) const;
   double time(const OrderFacts& order, const StepEnds& ends, const Places& places);
-  double chain(const OrderFacts& order, const Hops& hops, std::size_t stage) const;
+  double chain(const OrderFacts& order, const Hops& hops, std::size_t stage, double extra) const;
   double run(const PassCost& cost, bool received) const;
   ByteCount peak(const OrderFacts& order, const StepEnds& ends) const;
   const Pricing& pricing() const { return *pricing_[scenario_.training.framework]; }

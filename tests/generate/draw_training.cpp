@@ -114,7 +114,9 @@ void draw_training(Draw& draw, Sketch& s) {
   draw_launches(draw, s);
   if (draw.chance(0.1)) s.set("training.optimizer", "adamw");
   if (draw.chance(0.15)) {
-    s.set("training.release", fmt::format("{}-{:02}", 2020 + draw.below(7), 1 + draw.below(12)));
+    const auto year = 2020 + draw.below(7);
+    const auto month = 1 + draw.below(12);
+    s.set("training.release", fmt::format("{}-{:02}", year, month));
   }
   if (draw.chance(0.1)) s.set("training.software", draw.word({"a label", "25.03", "<b>"}));
 }

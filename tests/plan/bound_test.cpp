@@ -34,11 +34,12 @@ std::string random_scenario(SeededRandom& random) {
                           random);
   const std::string clip =
       one_of<std::string>({"", R"("grad_clip":"none",)", R"("no_sync":true,)"}, random);
+  const std::int64_t batch = one_of<std::int64_t>({24, 48, 64}, random);
+  const std::int64_t tokens = one_of<std::int64_t>({256, 1024}, random);
   return fmt::format(
       R"({{"stepcast":1,"model":"{}","cluster":{},"training":{{{}{}"global_batch":{},)"
       R"("sequence_length":{}}}}})",
-      model, cluster, framework, clip, one_of<std::int64_t>({24, 48, 64}, random),
-      one_of<std::int64_t>({256, 1024}, random));
+      model, cluster, framework, clip, batch, tokens);
 }
 
 void expect_admissible(const std::string& text, SeededRandom& random) {
@@ -111,6 +112,11 @@ TEST(Bound, IsAdmissibleWithKeysThatChangeTheStep) {
           "layout":{"cp":4}})",
       R"({"stepcast":1,"model":"llama-3.2-1b","cluster":"dgx-h100x2",
           "training":{"framework":"fsdp","global_batch":16,"sequence_length":16384}})",
+      // Between passes a message travels beside the copies of gathered parameters.
+      R"({"stepcast":1,"model":"gpt3-6.7b","cluster":{"base":"dgx-a100-80g","nodes":4},
+          "training":{"framework":"fsdp","no_sync":true,"global_batch":48,"sequence_length":256},
+          "layout":{"tp":1,"pp":32,"dp":1,"micro_batch":6,"schedule":"gpipe","virtual_stages":1,
+            "recompute":"full","zero":3}})",
       // A copy of the states in every node, and products in fp8.
       R"({"stepcast":1,"model":"llama-3.2-1b","cluster":"dgx-h100x2",
           "training":{"framework":"fsdp","global_batch":32,"sequence_length":1024,
