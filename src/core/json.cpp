@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "core/json_syntax.h"
 #include "core/json_tree.h"
@@ -48,7 +50,7 @@ const std::string& JsonValue::file() const { return document_->file(); }
 std::string JsonValue::dump() const { return shortened(json_text(*node_), kLongestQuote); }
 
 void JsonValue::fail(ErrorCode code, std::string message, std::string hint) const {
-  document_->add({code, std::move(message), document_->file(), path_, std::move(hint)});
+  document_->add({code, std::move(message), document_->file(), path(), std::move(hint)});
 }
 
 std::optional<std::string> JsonValue::text() const {
@@ -157,8 +159,9 @@ std::vector<JsonValue> JsonValue::items() const {
     fail(ErrorCode::kWrongType, fmt::format("must be a list, not {}", dump()));
     return out;
   }
-  for (std::size_t i = 0; i < node_->size(); ++i) {
-    out.push_back(JsonValue(&(*node_)[i], fmt::format("{}[{}]", path_, i), document_));
+  out.reserve(node_->size());
+  for (const SortedJson& item : *node_) {
+    out.push_back(JsonValue(&item, document_->add_step({step_, {}, out.size()}), document_));
   }
   return out;
 }
@@ -169,13 +172,33 @@ std::vector<std::pair<std::string, JsonValue>> JsonValue::members() const {
     fail(ErrorCode::kWrongType, fmt::format("must be an object, not {}", dump()));
   }
   for (const auto& [key, member] : node_->items()) {
-    out.emplace_back(key, JsonValue(&member, path_of(key), document_));
+    out.emplace_back(key, this->member(key, member));
+  }
+  return out;
+}
+
+JsonValue JsonValue::member(std::string_view key, const SortedJson& value) const {
+  return JsonValue(&value, document_->add_step({step_, key, 0}), document_);
+}
+
+std::string JsonValue::path() const {
+  std::vector<const JsonStep*> steps;
+  for (const JsonStep* step = step_; step != nullptr; step = step->before) steps.push_back(step);
+  std::string out;
+  for (const JsonStep* step : steps | std::views::reverse) {
+    if (step->key.data() == nullptr) {
+      out += fmt::format("[{}]", step->index);
+    } else {
+      if (!out.empty()) out += '.';
+      out += step->key;
+    }
   }
   return out;
 }
 
 std::string JsonValue::path_of(std::string_view key) const {
-  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+  const std::string around = path();
+  return around.empty() ? std::string(key) : fmt::format("{}.{}", around, key);
 }
 
 JsonDocument::JsonDocument(std::unique_ptr<SortedJson> value, std::string file)
@@ -199,7 +222,7 @@ std::unique_ptr<JsonDocument> JsonDocument::from(SortedJson value, std::string f
       new JsonDocument(std::make_unique<SortedJson>(std::move(value)), std::move(file)));
 }
 
-JsonValue JsonDocument::root() { return JsonValue(json_.get(), "", this); }
+JsonValue JsonDocument::root() { return JsonValue(json_.get(), nullptr, this); }
 
 void JsonDocument::add(Error error) {
   if (errors_.size() >= kMostErrorsKept) return;
@@ -216,15 +239,22 @@ ObjectReader::ObjectReader(JsonValue value) : value_(std::move(value)) {
     value_.fail(ErrorCode::kWrongType, fmt::format("must be an object, not {}", value_.dump()));
     value_.node_ = &empty_object();
   }
+  is_known_.assign(value_.node_->size(), false);
 }
 
 std::string ObjectReader::path_of(std::string_view key) const { return value_.path_of(key); }
 
-std::optional<JsonValue> ObjectReader::value(std::string_view key) {
-  asked_.emplace(key);
+SortedJson::Iterator<const SortedJson> ObjectReader::find(std::string_view key) {
+  asked_.emplace_back(key);
   const auto found = value_.node_->find(key);
+  if (found != value_.node_->end()) is_known_[found.place()] = true;
+  return found;
+}
+
+std::optional<JsonValue> ObjectReader::value(std::string_view key) {
+  const auto found = find(key);
   if (found == value_.node_->end() || found->is_null()) return std::nullopt;
-  return JsonValue(&*found, path_of(key), value_.document_);
+  return value_.member(found.key(), *found);
 }
 
 bool ObjectReader::has(std::string_view key) { return value(key).has_value(); }
@@ -305,11 +335,14 @@ void ObjectReader::fail(std::string_view key, ErrorCode code, std::string messag
 bool ObjectReader::ok() const { return value_.document_->ok(); }
 
 void ObjectReader::finish() {
-  const std::vector<std::string> known(asked_.begin(), asked_.end());
-  for (const auto& [key, unused] : value_.node_->items()) {
-    if (asked_.contains(key)) continue;
-    std::string hint = did_you_mean(key, known);
-    if (hint.empty()) hint = "known keys: " + one_of(known);
+  if (std::ranges::find(is_known_, false) == is_known_.end()) return;
+  std::ranges::sort(asked_);
+  asked_.erase(std::unique(asked_.begin(), asked_.end()), asked_.end());
+  for (std::size_t place = 0; place < is_known_.size(); ++place) {
+    if (is_known_[place]) continue;
+    const std::string& key = value_.node_->items()[place].first;
+    std::string hint = did_you_mean(key, asked_);
+    if (hint.empty()) hint = "known keys: " + one_of(asked_);
     fail(key, ErrorCode::kUnknownKey, "is not a known key", hint);
   }
 }

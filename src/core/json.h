@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +21,13 @@
 namespace stepcast {
 
 class JsonDocument;
+
+// The last step to a value: the key of a member, or the place in a list.
+struct JsonStep {
+  const JsonStep* before = nullptr;  // null: the value is the root
+  std::string_view key = {};         // empty data: an element of a list
+  std::size_t index = 0;
+};
 
 // A value inside a document. Copies are cheap; the document must outlive them.
 class JsonValue {
@@ -47,7 +54,7 @@ class JsonValue {
   std::vector<JsonValue> items() const;                            // of an array
   std::vector<std::pair<std::string, JsonValue>> members() const;  // of an object
 
-  const std::string& path() const { return path_; }
+  std::string path() const;
   const std::string& file() const;
   const SortedJson& raw() const { return *node_; }
   std::string dump() const;  // compact, for messages
@@ -57,9 +64,10 @@ class JsonValue {
  private:
   friend class JsonDocument;
   friend class ObjectReader;
-  JsonValue(const SortedJson* node, std::string path, JsonDocument* document)
-      : node_(node), path_(std::move(path)), document_(document) {}
+  JsonValue(const SortedJson* node, const JsonStep* step, JsonDocument* document)
+      : node_(node), step_(step), document_(document) {}
 
+  JsonValue member(std::string_view key, const SortedJson& value) const;  // a key of the node
   std::string path_of(std::string_view key) const;
   template <class T>
   std::optional<T> within(std::optional<T> found, T min, T max) const;
@@ -67,7 +75,7 @@ class JsonValue {
   std::optional<T> quantity(Parse parse) const;
 
   const SortedJson* node_;
-  std::string path_;
+  const JsonStep* step_;  // the path is put together where somebody asks, as errors do
   JsonDocument* document_;
 };
 
@@ -87,10 +95,14 @@ class JsonDocument {
   void add(Errors errors);
 
  private:
+  friend class JsonValue;
   JsonDocument(std::unique_ptr<SortedJson> json, std::string file);
+  const JsonStep* add_step(JsonStep step) { return &steps_.emplace_back(step); }
+
   std::unique_ptr<SortedJson> json_;
   std::string file_;
   Errors errors_;
+  std::deque<JsonStep> steps_;  // of the values that were read
 };
 
 // Reads one object key by key. Call finish() last: it reports the keys nobody asked for.
@@ -119,7 +131,7 @@ class ObjectReader {
 
   // Whether the required key says this format, the only one that is read.
   bool is_format(std::string_view key, std::int64_t format);
-  void ignore(std::string_view key) { asked_.emplace(key); }  // known, and without effect
+  void ignore(std::string_view key) { find(key); }  // known, and without effect
   void fail(std::string_view key, ErrorCode code, std::string message, std::string hint = "");
   void finish();
   bool ok() const;  // nothing has been wrong with the document so far
@@ -130,8 +142,11 @@ class ObjectReader {
   static constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;
 
  private:
+  SortedJson::Iterator<const SortedJson> find(std::string_view key);
+
   JsonValue value_;
-  std::set<std::string, std::less<>> asked_;
+  std::vector<std::string> asked_;
+  std::vector<bool> is_known_;  // by place in the object: somebody asked for it
 };
 
 }  // namespace stepcast

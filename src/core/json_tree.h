@@ -111,6 +111,9 @@ class JsonTree {
   static JsonTree array() { return with(Array()); }
   static JsonTree array(std::initializer_list<Element> list);
   static JsonTree object() { return with(Members()); }
+  static JsonTree array_of(Array elements) { return with(std::move(elements)); }
+  // Their keys differ, and are in order where the order is by the alphabet.
+  static JsonTree object_of(Members members) { return with(std::move(members)); }
   // Text that the program itself wrote.
   static JsonTree parse(std::string_view text);
 
@@ -203,6 +206,7 @@ class JsonTree {
     Tree& operator*() const { return tree_->at(at_); }
     Tree* operator->() const { return &tree_->at(at_); }
     const std::string& key() const { return tree_->items()[at_].first; }
+    std::size_t place() const { return at_; }
     Tree& value() const { return **this; }
     Iterator& operator++() {
       ++at_;

@@ -9,6 +9,7 @@
 
 #include "core/json_syntax.h"
 #include "core/limits.h"
+#include "core/plain_json.h"
 
 namespace stepcast {
 namespace {
@@ -122,6 +123,9 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
 template <class Tree>
 Result<Tree> parse(std::string_view text, const std::string& file, const JsonRules& rules) {
+  if (!rules.keep_object) {
+    if (std::optional<Tree> plain = read_plain_json<Tree>(text)) return std::move(*plain);
+  }
   TreeBuilder<Tree> builder(text, rules);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder,
                             nlohmann::json::input_format_t::json, true, rules.comments);

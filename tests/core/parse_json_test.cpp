@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
+#include <vector>
 
 #include "core/json_tree.h"
 #include "core/limits.h"
@@ -58,6 +60,49 @@ TEST(ParseJson, SkipsCommentsAndFindsSecondKeysWhenAsked) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(to_string(refused.error().front()),
             "a.json: b: the key 'b' stands twice (keep one of them)");
+}
+
+// The rules make the library's parser read the text: they drop nothing.
+std::string as_the_library_reads(const std::string& text) {
+  const auto parsed = parse_json(text, "", {.keep_object = [](const SortedJson&) { return true; }});
+  return parsed ? json_text(*parsed) : to_string(parsed.error().front());
+}
+
+// Texts of every kind, whole and with one letter left out or replaced, are what the library's
+// parser makes of them, number by number and error by error.
+TEST(ParseJson, ReadsPlainTextsAsTheLibraryDoes) {
+  const std::vector<std::string> texts{
+      R"({"b": [1, -2, 0, -0, 0.1, 2.5e-3, 1E+5, 123456789012345678, 18446744073709551615]})",
+      R"([1e22, 1e23, 9007199254740993.0, 5e-324, 1.7976931348623157e308, 1e-400])",
+      "[0.30000000000000004]",
+      R"([[1,2],[3,4],[],{}, {"z": null, "a": true, "m": false}])",
+      "{\"caf\xc3\xa9\": \"\xf0\x9f\x98\x80 \\n\\t\\\"\\u00e9\"}",
+      " \"text\" ",
+      "12",
+      "-1.5",
+      "null",
+      "[\"\xff\"]",
+      R"({"a": 1, "a": 2})"};
+  int compared = 0;
+  const auto compare = [&](const std::string& text) {
+    const auto parsed = parse_json(text, "");
+    EXPECT_EQ(parsed ? json_text(*parsed) : to_string(parsed.error().front()),
+              as_the_library_reads(text))
+        << text;
+    ++compared;
+  };
+  for (const std::string& text : texts) {
+    compare(text);
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      compare(text.substr(0, i) + text.substr(i + 1));
+      for (const char other : {'"', ',', ']', '}', '0', '.', 'e', '-', '\\', '\x01'}) {
+        std::string changed = text;
+        changed[i] = other;
+        compare(changed);
+      }
+    }
+  }
+  EXPECT_GT(compared, 3000);
 }
 
 TEST(ParseJson, DropsTheObjectsThatTheCallerHasTaken) {
