@@ -5,6 +5,8 @@
 // is the table with its reasons.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -70,8 +72,12 @@ struct FrameworkTraits {
   void (*check_zero)(const Scenario& scenario, Findings& findings) = nullptr;
   void (*check_overlap)(const Scenario& scenario, Findings& findings) = nullptr;
   int least_zero = 0;  // stages of zero below it are another framework's
-  // A search tries no more of them: they are rare there, and no recorded run shows how they do.
+  // A search tries no more than this: the rest is rare there, and no recorded run shows how it
+  // does.
   int most_proposed_zero = 3;
+  int most_proposed_zero_on_pipelines = 3;
+  std::int64_t most_proposed_virtual_stages = std::numeric_limits<std::int64_t>::max();
+  bool proposes_adapters_on_pipelines = true;
 
   bool is_own_executor = false;  // this project's executor, whose kernels a profile measures
 };

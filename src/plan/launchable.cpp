@@ -24,6 +24,7 @@ class Launchable {
   void check() {
     check_releases();
     check_zero();
+    check_pipeline();
     check_domain();
   }
 
@@ -41,11 +42,29 @@ class Launchable {
                       kStateIt);
   }
 
+  void rare(const KeyPath& path, const std::string& what) {
+    if (!searches(path)) return;
+    findings_.illegal(std::string(path.text()),
+                      fmt::format("{} with framework {} is rare", what, traits_.name), kStateIt);
+  }
+
   void check_zero() {
-    if (layout_.zero <= traits_.most_proposed_zero || !searches("layout.zero")) return;
-    findings_.illegal("layout.zero",
-                      fmt::format("zero {} with framework {} is rare", layout_.zero, traits_.name),
-                      kStateIt);
+    if (layout_.zero > traits_.most_proposed_zero) {
+      rare("layout.zero", fmt::format("zero {}", layout_.zero));
+    } else if (layout_.pp > 1 && layout_.zero > traits_.most_proposed_zero_on_pipelines) {
+      rare("layout.zero", fmt::format("zero {} on a pipeline", layout_.zero));
+    }
+  }
+
+  void check_pipeline() {
+    if (layout_.pp == 1) return;
+    if (layout_.virtual_stages > traits_.most_proposed_virtual_stages) {
+      rare("layout.virtual_stages",
+           fmt::format("a pipeline of {} virtual stages", layout_.virtual_stages));
+    }
+    if (scenario_.training.trains_adapters() && !traits_.proposes_adapters_on_pipelines) {
+      rare("layout.pp", "a pipeline that trains adapters");
+    }
   }
 
   void check_releases() {

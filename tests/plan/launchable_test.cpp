@@ -83,6 +83,24 @@ TEST(Launchable, AReleaseOffersWhatItHad) {
   EXPECT_TRUE(all_of(release("2024-07"), overlaps).contains(true));
 }
 
+// Trainers of FSDP keep parameters gathered on a pipeline and give a rank two stages at most.
+TEST(Launchable, ShardedPipelinesAreThoseThatTrainersHave) {
+  const auto sharded = [](const std::string& training, const std::string& layout) {
+    return R"({"stepcast":1,"model":"gpt2","cluster":{"base":"dgx-a100-80g","gpus":4},)"
+           R"("training":{"global_batch":16,"sequence_length":512,"framework":"fsdp")" +
+           training + R"(},"layout":)" + layout + "}";
+  };
+  const auto zero = [](const Layout& layout) { return layout.zero; };
+  EXPECT_EQ(all_of(sharded("", R"({"pp":2})"), zero), std::set<int>{2});
+  EXPECT_EQ(all_of(sharded("", R"({"pp":1})"), zero), (std::set<int>{2, 3}));
+  EXPECT_EQ(all_of(sharded("", R"({"pp":2,"zero":3})"), zero), std::set<int>{3});
+  const auto chunks = [](const Layout& layout) { return layout.virtual_stages; };
+  EXPECT_EQ(all_of(sharded("", R"({"pp":2})"), chunks), (std::set<std::int64_t>{1, 2}));
+  const auto stages = [](const Layout& layout) { return layout.pp; };
+  EXPECT_EQ(all_of(sharded(R"(,"mode":"lora")", "{}"), stages), std::set<std::int64_t>{1});
+  EXPECT_EQ(all_of(sharded(R"(,"mode":"lora")", R"({"pp":2})"), stages), std::set<std::int64_t>{2});
+}
+
 TEST(Launchable, ARefusalSaysSinceWhenAndWhatToDo) {
   const auto planner =
       planner_of(on(R"({"base":"dgx-a100-80g","gpus":2})", R"(,"release":"2021-04")"));

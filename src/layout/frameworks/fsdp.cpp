@@ -97,6 +97,12 @@ extern const FrameworkTraits kFsdp = {
     .tensor_overlap_since = kAsyncTensor,
     .pipeline_since = kPipelining,
     .least_zero = 2,  // SHARD_GRAD_OP; below it is DistributedDataParallel
+    // torchtitan keeps parameters gathered on a pipeline (reshard_after_forward "default") and
+    // gives a rank two stages where a schedule takes several (distributed/pipeline_parallel.py);
+    // trainers of adapters (PEFT, TRL, torchtune) have no pipelines.
+    .most_proposed_zero_on_pipelines = 2,
+    .most_proposed_virtual_stages = 2,
+    .proposes_adapters_on_pipelines = false,
 };
 
 }  // namespace stepcast
