@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 
 #include "core/json_syntax.h"
 #include "core/json_tree.h"
@@ -185,12 +184,12 @@ std::string JsonValue::path() const {
   std::vector<const JsonStep*> steps;
   for (const JsonStep* step = step_; step != nullptr; step = step->before) steps.push_back(step);
   std::string out;
-  for (const JsonStep* step : steps | std::views::reverse) {
-    if (step->key.data() == nullptr) {
-      out += fmt::format("[{}]", step->index);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    if ((*step)->key.data() == nullptr) {
+      out += fmt::format("[{}]", (*step)->index);
     } else {
       if (!out.empty()) out += '.';
-      out += step->key;
+      out += (*step)->key;
     }
   }
   return out;
