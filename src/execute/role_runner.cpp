@@ -6,6 +6,7 @@
 
 #include "core/assert.h"
 #include "core/overloaded.h"
+#include "layout/pipeline.h"
 #include "program/walk.h"
 
 namespace stepcast {
@@ -198,8 +199,7 @@ void RoleRunner::close_windows(const Instruction& what) {
 }
 
 bool RoleRunner::is_last_of_model(const Chunk& chunk) const {
-  const std::size_t chunks = program_.roles.size() * role_.chunks.size();
-  return static_cast<std::size_t>(chunk.model_chunk) + 1 == chunks;
+  return chunk.model_chunk + 1 == model_chunks(scenario_.layout);
 }
 
 // Ends of the model read text; it is there before the step begins, as a data loader's would be. So

@@ -179,13 +179,15 @@ Transfer RoleRunner::reduce_norm(DeviceCommunicator* group) {
 // The first copy of sharded states counts its gradients. The first rank of the tensor group counts
 // replicated gradients; experts that are not cut have shards on all of its ranks, or where nothing
 // is sharded lie on each of them. A table that both ends of the pipeline hold is counted on the
-// first stage.
+// first stage, and each chunk of a model that stands on the stages twice on the earlier of its two.
 std::vector<ElementRange> RoleRunner::counted_elsewhere() const {
   std::vector<ElementRange> out;
   for (const FlatStretch& stretch : role_.stretches) {
     const AxisGroup copies = stretch.group.outer();
     const bool in_copies = scenario_.layout.zero >= 1 && grid_.group_size(copies) > 1;
-    if (in_copies && grid_.place_in(copies, rank_) > 0) out.push_back(stretch.range);
+    const bool twice = scenario_.layout.zero == 0 && 2 * role_.stage >= scenario_.layout.pp &&
+                       joins_mirrored_stages(stretch.group, scenario_.layout);
+    if (twice || (in_copies && grid_.place_in(copies, rank_) > 0)) out.push_back(stretch.range);
   }
   const bool shared = scenario_.shares_trained_table() && !ends_meet(scenario_.layout);
   for (const PlacedParameter& placed : parameters_) {

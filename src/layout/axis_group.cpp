@@ -103,11 +103,17 @@ std::int64_t inner_ranks(AxisGroup group, const Layout& layout) {
   return all % copies == 0 ? all / copies : all;
 }
 
+bool joins_mirrored_stages(AxisGroup group, const Layout& layout) {
+  const AxisGroup whole = group.whole();
+  return rules_of(layout.schedule).feeds_both_ends() &&
+         (whole == AxisGroup::kData || whole == AxisGroup::kExpertData);
+}
+
 std::int64_t size_of(AxisGroup group, const Layout& layout) {
   if (group.is_inner()) return inner_ranks(group, layout);
   if (group.is_outer()) return size_of(group.whole(), layout) / inner_ranks(group, layout);
   if (group.ends_only()) return std::min<std::int64_t>(2, layout.pp);
-  std::int64_t size = 1;
+  std::int64_t size = joins_mirrored_stages(group, layout) ? 2 : 1;
   for (const AxisRow& row : kAxes) size *= group.spans(row.axis) ? row.extent(layout) : 1;
   return size;
 }

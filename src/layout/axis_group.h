@@ -95,7 +95,9 @@ class AxisGroup {
   static const AxisGroup kContextOuter;  // and those that keys and values go around
   static const AxisGroup kDataShard;     // the ranks that share one copy of the states
   static const AxisGroup kDataCopies;    // and those that hold the same part of it
-  static const AxisGroup kData;      // the ranks that hold the same (shard of the) dense parameters
+  // The ranks that hold the same (shard of the) dense parameters. Where a model stands on the
+  // stages twice, those of both copies.
+  static const AxisGroup kData;
   static const AxisGroup kReplicas;  // dp without cp: the ranks that read different text
   static const AxisGroup kPipeline;
   static const AxisGroup kEmbedding;  // first and last stage of one pipeline
@@ -103,7 +105,7 @@ class AxisGroup {
   static const AxisGroup kWorld;
   static const AxisGroup kExpertTensor;
   static const AxisGroup kExpert;
-  static const AxisGroup kExpertData;    // the ranks that hold the same experts
+  static const AxisGroup kExpertData;    // the ranks that hold the same experts, in both copies
   static const AxisGroup kTensorExpert;  // etp x ep: the ranks that tokens are dispatched among
 
  private:
@@ -163,6 +165,9 @@ std::optional<TrafficKind> traffic_of(AxisGroup group);
 // Neighbours in an inner part of a group: those that shard_group says of a group that shards
 // states, those that exchange heads of the context group. All of any other.
 std::int64_t inner_ranks(AxisGroup group, const Layout& layout);
+
+// Whether a group of the layout joins the two stages that hold a mirrored chunk of the model.
+bool joins_mirrored_stages(AxisGroup group, const Layout& layout);
 
 // Ranks of one group. What `layout` does not divide evenly is refused by layout/legality.cpp.
 std::int64_t size_of(AxisGroup group, const Layout& layout);

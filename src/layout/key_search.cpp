@@ -10,6 +10,7 @@
 #include "layout/context_ranks.h"
 #include "layout/framework.h"
 #include "layout/key_types.h"
+#include "layout/pipeline.h"
 
 namespace stepcast {
 namespace {
@@ -126,7 +127,7 @@ Values virtual_stages(const Scenario& s) {
 // The modes, and full recomputation of the first n layers of each chunk.
 constexpr std::int64_t kModes = 3;
 std::int64_t layers_of_largest_chunk(const Scenario& s) {
-  const std::int64_t chunks = s.layout.pp * s.layout.virtual_stages;
+  const std::int64_t chunks = model_chunks(s.layout);
   return (s.model.layers + chunks - 1) / chunks;
 }
 Values recomputations(const Scenario& s) {

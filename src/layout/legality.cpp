@@ -63,7 +63,7 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
   const std::int64_t batch = s.training.global_batch;
   const Schedule& schedule = rules_of(l.schedule);
-  const std::int64_t group = schedule.whole_groups ? l.pp : 1;
+  const std::int64_t group = schedule.whole_groups ? l.pp : schedule.feeds_both_ends() ? 2 : 1;
   const std::int64_t unit = capped_product({l.micro_batch, l.dp, group});
   // A forecast replays every micro-batch. More than this many is a mistake in the batch.
   constexpr std::int64_t kMostMicroBatches = 1 << 16;
@@ -85,10 +85,12 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
   }
   std::string message =
       fmt::format("{} is not a multiple of micro_batch*dp = {}*{}", batch, l.micro_batch, l.dp);
-  if (schedule.whole_groups && batch % capped_product({l.micro_batch, l.dp}) == 0) {
-    message =
-        fmt::format("{} gives {} micro-batch{}, not a multiple of pp = {} ({})", batch,
-                    s.micro_batches(), s.micro_batches() == 1 ? "" : "es", l.pp, schedule.name);
+  if (group > 1 && batch % capped_product({l.micro_batch, l.dp}) == 0) {
+    const std::string rule = schedule.whole_groups
+                                 ? fmt::format("a multiple of pp = {}", l.pp)
+                                 : std::string("as many for each end of the pipeline");
+    message = fmt::format("{} gives {} micro-batch{}, not {} ({})", batch, s.micro_batches(),
+                          s.micro_batches() == 1 ? "" : "es", rule, schedule.name);
   }
   std::string hint = use(nearest_multiples(unit, batch));
   const std::int64_t replicas = capped_product({l.dp, group});
@@ -255,7 +257,7 @@ void check_experts(const Scenario& s, const Stated& stated, Findings& findings) 
 std::string schedules_with(bool (*trait)(const Schedule&)) {
   std::vector<std::string> names;
   for (const Schedule* schedule : schedules()) {
-    if (schedule->is_supported() && trait(*schedule)) names.emplace_back(schedule->name);
+    if (schedule->is_made() && trait(*schedule)) names.emplace_back(schedule->name);
   }
   return one_of(names);
 }
@@ -300,6 +302,10 @@ void check_schedule(const Scenario& s, Findings& findings) {
                      fmt::format("{} needs a pipeline, and pp is 1",
                                  schedule.from_file ? "a file with virtual stages" : schedule.name),
                      "pp 2 or more, or schedule 1f1b");
+  } else if (schedule.feeds_both_ends() && l.pp % 2 != 0) {
+    findings.illegal("layout.pp",
+                     fmt::format("{} stages, and {} pairs each with another", l.pp, schedule.name),
+                     use(nearest_multiples(2, l.pp)));
   } else if (several && l.virtual_stages == 1) {
     findings.illegal("layout.virtual_stages",
                      fmt::format("{} takes 2 virtual stages or more", schedule.name),
@@ -329,15 +335,14 @@ void check_order_in_file(const Scenario& s, Findings& findings) {
 void check_stage_layers(const Scenario& s, Findings& findings) {
   const std::vector<std::int64_t>& list = s.layout.stage_layers;
   const char* path = "layout.stage_layers";
-  const std::int64_t chunks = capped_product({s.layout.pp, s.layout.virtual_stages});
+  const std::int64_t chunks = model_chunks(s.layout);
   if (s.layout.account_for_embedding || s.layout.account_for_loss) {
     findings.illegal(path, "does not go with account_for_embedding or account_for_loss",
                      "the list already says what each chunk holds");
   }
   if (static_cast<std::int64_t>(list.size()) != chunks) {
-    findings.illegal(
-        path, fmt::format("{} entries for pp*virtual_stages = {} chunks", list.size(), chunks),
-        "one entry per chunk, in model order");
+    findings.illegal(path, fmt::format("{} entries for {}", list.size(), words_of_chunks(s.layout)),
+                     "one entry per chunk, in model order");
     return;
   }
   const std::int64_t sum = std::accumulate(list.begin(), list.end(), std::int64_t{0});
@@ -362,12 +367,10 @@ void check_chunks(const Scenario& s, Findings& findings) {
   if (!l.stage_layers.empty()) return check_stage_layers(s, findings);
   const std::int64_t places =
       s.model.layers + (l.account_for_embedding ? 1 : 0) + (l.account_for_loss ? 1 : 0);
-  const std::int64_t chunks = capped_product({l.pp, l.virtual_stages});
-  if (chunks > places) {
+  if (model_chunks(l) > places) {
     const bool by_stages = l.pp > places;
     findings.illegal(by_stages ? "layout.pp" : "layout.virtual_stages",
-                     fmt::format("pp*virtual_stages = {}*{} = {} chunks for {} layers", l.pp,
-                                 l.virtual_stages, chunks, s.model.layers),
+                     fmt::format("{} for {} layers", words_of_chunks(l), s.model.layers),
                      fmt::format("at most {}", by_stages ? places : places / l.pp));
   }
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/pipeline.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/assert.h"
+#include "layout/nearest.h"
 
 namespace stepcast {
 
@@ -11,8 +14,20 @@ Pipeline pipeline_of(const Layout& layout, std::int64_t micro_batches) {
   return {layout.pp, layout.virtual_stages, micro_batches, rules_of(layout.schedule).placement};
 }
 
+std::int64_t model_chunks(const Layout& layout) {
+  if (rules_of(layout.schedule).feeds_both_ends()) return layout.pp;
+  return capped_product({layout.pp, layout.virtual_stages});
+}
+
+std::string words_of_chunks(const Layout& layout) {
+  const std::int64_t chunks = model_chunks(layout);
+  if (rules_of(layout.schedule).feeds_both_ends()) return fmt::format("pp = {} chunks", chunks);
+  return fmt::format("pp*virtual_stages = {}*{} = {} chunks", layout.pp, layout.virtual_stages,
+                     chunks);
+}
+
 std::int64_t stage_of_chunk(const Layout& layout, std::int64_t chunk) {
-  return stage_of_chunk(pipeline_of(layout), chunk);
+  return stage_of_chunk(pipeline_of(layout), chunk, 0);
 }
 
 std::int64_t chunk_of(const Layout& layout, std::int64_t stage, std::int64_t local_chunk) {
@@ -20,14 +35,16 @@ std::int64_t chunk_of(const Layout& layout, std::int64_t stage, std::int64_t loc
 }
 
 std::int64_t stage_of_last_chunk(const Layout& layout) {
-  return stage_of_chunk(layout, layout.pp * layout.virtual_stages - 1);
+  return stage_of_chunk(layout, model_chunks(layout) - 1);
 }
 
-bool ends_meet(const Layout& layout) { return stage_of_last_chunk(layout) == 0; }
+bool ends_meet(const Layout& layout) {
+  return stage_of_last_chunk(layout) == 0 || rules_of(layout.schedule).feeds_both_ends();
+}
 
 std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout) {
   if (!layout.stage_layers.empty()) return layout.stage_layers;
-  const std::int64_t chunks = layout.pp * layout.virtual_stages;
+  const std::int64_t chunks = model_chunks(layout);
   const std::int64_t embedding = layout.account_for_embedding ? 1 : 0;
   const std::int64_t loss = layout.account_for_loss ? 1 : 0;
   const std::int64_t places = layers + embedding + loss;

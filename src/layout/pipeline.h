@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "layout/scenario.h"
@@ -13,12 +14,18 @@ namespace stepcast {
 
 Pipeline pipeline_of(const Layout& layout, std::int64_t micro_batches = 1);
 
-// Model chunk c (in model order, 0 .. pp*virtual_stages-1) sits on this stage.
+// Into which the layers are dealt: pp*virtual_stages, or pp where the model stands there twice.
+std::int64_t model_chunks(const Layout& layout);
+std::string words_of_chunks(const Layout& layout);  // "pp*virtual_stages = 4*2 = 8 chunks"
+
+// Model chunk c (in model order, from 0) sits on this stage; of a mirrored model, the first of the
+// two.
 std::int64_t stage_of_chunk(const Layout& layout, std::int64_t chunk);
 std::int64_t chunk_of(const Layout& layout, std::int64_t stage, std::int64_t local_chunk);
 
 std::int64_t stage_of_last_chunk(const Layout& layout);
-// Whether embedding and head are on one stage: there is only one, or the model comes back up.
+// Whether embedding and head are on one stage: there is only one, the model comes back up, or a
+// second copy of it does.
 bool ends_meet(const Layout& layout);
 
 // Layers of each model chunk in model order, after account_for_embedding/loss and stage_layers.

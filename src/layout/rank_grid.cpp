@@ -36,6 +36,7 @@ RankGrid::RankGrid(const Layout& layout) {
   shard_ = inner_ranks(AxisGroup::kData, layout);
   expert_shard_ = inner_ranks(AxisGroup::kExpertData, layout);
   exchange_ = inner_ranks(AxisGroup::kContext, layout);
+  is_mirrored_ = joins_mirrored_stages(AxisGroup::kData, layout);
   for_each_word(layout.order, [&](std::string_view word) {
     for (const AxisRow& row : all_axes()) {
       if (word != row.in_order) continue;
@@ -66,7 +67,7 @@ RankId RankGrid::rank(GridPoint point) const {
 }
 
 std::int32_t RankGrid::coordinate(Axis axis, RankId rank) const {
-  return place_in(AxisGroup{axis}, rank);
+  return place_along(AxisGroup{axis}, rank);
 }
 
 std::int64_t RankGrid::inner_size(AxisGroup group) const {
@@ -75,11 +76,15 @@ std::int64_t RankGrid::inner_size(AxisGroup group) const {
   return group.whole() == AxisGroup::kContext ? exchange_ : group_size(group.whole());
 }
 
+bool RankGrid::joins_mirrored(AxisGroup group) const {
+  return is_mirrored_ && (group == AxisGroup::kData || group == AxisGroup::kExpertData);
+}
+
 std::int64_t RankGrid::group_size(AxisGroup group) const {
   if (group.is_inner()) return inner_size(group);
   if (group.is_outer()) return group_size(group.whole()) / inner_size(group);
   if (group.ends_only()) return std::min<std::int64_t>(2, extent_[at(Axis::kPp)]);
-  std::int64_t size = 1;
+  std::int64_t size = joins_mirrored(group) ? 2 : 1;
   for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
     if (group.spans(static_cast<Axis>(axis))) size *= extent_[axis];
   }
@@ -131,8 +136,13 @@ std::int32_t RankGrid::group_of(AxisGroup group, RankId rank) const {
   for (std::size_t i = 0; i < of.count; ++i) {
     const Digit& digit = of.digits[i];
     if (group.spans(digit.axis)) continue;
-    index += own / digit.stride % digit.extent * place;
-    place *= digit.extent;
+    std::int64_t here = own / digit.stride % digit.extent, extent = digit.extent;
+    if (digit.axis == Axis::kPp && joins_mirrored(group)) {
+      here = std::min(here, extent - 1 - here);
+      extent /= 2;
+    }
+    index += here * place;
+    place *= extent;
   }
   return static_cast<std::int32_t>(index);
 }
@@ -154,11 +164,13 @@ std::vector<RankId> RankGrid::members(AxisGroup group, RankId rank) const {
   std::vector<std::int64_t> found{own};
   for (std::size_t i = 0; i < of.count; ++i) {
     const Digit& digit = of.digits[i];
-    if (!group.spans(digit.axis)) continue;
+    const bool mirrors = digit.axis == Axis::kPp && joins_mirrored(group);
+    if (!group.spans(digit.axis) && !mirrors) continue;
     const std::int64_t here = own / digit.stride % digit.extent;
     const std::size_t line = found.size();
     for (std::int64_t step = 0; step < digit.extent; ++step) {
-      const bool left_out = group.ends_only() && step != 0 && step + 1 != digit.extent;
+      const bool left_out = (group.ends_only() && step != 0 && step + 1 != digit.extent) ||
+                            (mirrors && step + here + 1 != digit.extent);
       if (step == here || left_out) continue;
       for (std::size_t k = 0; k < line; ++k) {
         found.push_back(found[k] + (step - here) * digit.stride);
@@ -172,10 +184,12 @@ std::vector<RankId> RankGrid::members(AxisGroup group, RankId rank) const {
     const std::int64_t member = &of == &expert_ ? rank_of_expert_number(one) : one;
     out.emplace_back(static_cast<std::int32_t>(member));
   }
+  if (joins_mirrored(group)) std::ranges::sort(out);  // experts' numbers go stage by stage
   return out;
 }
 
 std::int64_t RankGrid::reach(AxisGroup group) const {
+  if (joins_mirrored(group.whole())) return members(group, RankId(0)).back().value + 1;
   const std::int64_t all = group_size(group.whole());
   std::int64_t place = all - 1;  // of the last one in the whole group
   if (group.ends_only()) place = extent_[at(Axis::kPp)] - 1;
@@ -198,13 +212,21 @@ std::int32_t RankGrid::place_in(AxisGroup group, RankId rank) const {
     const std::int32_t place = place_in(group.whole(), rank);
     return group.is_inner() ? place % inner : place / inner;
   }
-  const Numbering& of = numbering(group);
-  const std::int64_t own = number(of, rank);
+  if (joins_mirrored(group)) {
+    const std::vector<RankId> all = members(group, rank);
+    return static_cast<std::int32_t>(std::ranges::find(all, rank) - all.begin());
+  }
   if (group.ends_only()) return point(rank).pp == 0 ? 0 : 1;
+  return place_along(group, rank);
+}
+
+std::int32_t RankGrid::place_along(AxisGroup axes, RankId rank) const {
+  const Numbering& of = numbering(axes);
+  const std::int64_t own = number(of, rank);
   std::int64_t index = 0, place = 1;
   for (std::size_t i = 0; i < of.count; ++i) {
     const Digit& digit = of.digits[i];
-    if (!group.spans(digit.axis)) continue;
+    if (!axes.spans(digit.axis)) continue;
     index += own / digit.stride % digit.extent * place;
     place *= digit.extent;
   }

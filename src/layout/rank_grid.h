@@ -58,6 +58,10 @@ class RankGrid {
   };
 
   std::int64_t inner_size(AxisGroup group) const;
+  // Its groups join stage s and stage pp-1-s.
+  bool joins_mirrored(AxisGroup group) const;
+  // The rank's place along the axes of a group inside its own stage.
+  std::int32_t place_along(AxisGroup axes, RankId rank) const;
   const Numbering& numbering(AxisGroup group) const;
   // A rank as a number of the experts' grid, in which stages come last, and back.
   std::int64_t expert_number(std::int64_t rank) const;
@@ -68,6 +72,7 @@ class RankGrid {
   std::int64_t shard_ = 1, expert_shard_ = 1, exchange_ = 1;  // inner_ranks() of three groups
   std::array<std::int64_t, kAxisCount> stride_{};             // dense axes and pp
   Numbering dense_, expert_;
+  bool is_mirrored_ = false;
   std::int64_t size_ = 1;
 };
 

@@ -54,13 +54,12 @@ void check_experts(const Scenario& s, Findings& findings) {
   }
   const Schedule& schedule = rules_of(l.schedule);
   if (l.overlap.ep && findings.trusts({"layout.overlap.ep", "layout.schedule", "layout.zero"}) &&
-      (l.zero > 1 || (l.pp == 1 && l.schedule != default_schedule()) ||
-       (l.pp > 1 && !schedule.whole_groups))) {
+      (l.zero > 1 || schedule.pairs == Pairs::kNone)) {
     findings.unsupported(
         "layout.overlap.ep",
         fmt::format("exchanging tokens beside another micro-batch with zero {} and schedule {} is",
                     l.zero, schedule.name),
-        "zero 0 or 1 and schedule interleaved, or 1f1b without a pipeline");
+        "zero 0 or 1 and schedule interleaved, dualpipe or dualpipev, or 1f1b without a pipeline");
   } else if (l.overlap.ep && l.pp > 1 && !l.overlap.pp && findings.trusts({"layout.overlap"})) {
     findings.unsupported("layout.overlap.ep",
                          "exchanging tokens beside another micro-batch without overlap.pp is",
@@ -84,10 +83,18 @@ void check_parallelism(const Scenario& s, Findings& findings) {
   }
   if (!findings.trusts({"layout.schedule"})) return;
   const Schedule& schedule = rules_of(l.schedule);
-  if (schedule.from_file) return check_file(s, findings);
-  if (!schedule.is_supported()) {
-    findings.unsupported("layout.schedule", fmt::format("the schedule {} is", schedule.name),
-                         one_of(supported_schedules()));
+  if (schedule.from_file) check_file(s, findings);
+  if (!schedule.feeds_both_ends()) return;
+  // DualPipe's own example reduces the gradients of both copies and updates each.
+  if (findings.trusts({"layout.zero"}) && l.zero > 1) {
+    findings.unsupported("layout.zero",
+                         fmt::format("zero {} under schedule {} is", l.zero, schedule.name),
+                         "zero 0 or 1");
+  }
+  if (findings.trusts({"layout.shard_group"}) && l.shard_group > 0) {
+    findings.unsupported("layout.shard_group",
+                         fmt::format("states in groups under schedule {} are", schedule.name),
+                         "leave it out: both copies share one set of states");
   }
 }
 

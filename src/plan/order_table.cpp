@@ -50,7 +50,7 @@ StageFacts facts_of(const StageOrder& order, const Layout& layout, std::int64_t 
   for (std::size_t i = 1; i < order.size(); ++i) count_pair(order[i - 1], order[i], out);
   out.first_chunk = model_chunk(order.front());
   out.last_chunk = model_chunk(order.back());
-  const auto last = static_cast<std::int32_t>(layout.pp * layout.virtual_stages) - 1;
+  const auto last = static_cast<std::int32_t>(model_chunks(layout)) - 1;
   add_moment(
       order, out, [](std::int32_t) { return true; }, out.moments);
   if (layout.virtual_stages > 1 && out.chunks.back() == last) {
@@ -76,7 +76,7 @@ const OrderFacts& OrderTable::facts(const LayoutCode& code, const Scenario& scen
     for (std::size_t s = 0; s < orders.size(); ++s) {
       out.stages.push_back(facts_of(orders[s], layout, static_cast<std::int64_t>(s)));
     }
-    for (std::int64_t c = 0; c < layout.pp * layout.virtual_stages; ++c) {
+    for (std::int64_t c = 0; c < model_chunks(layout); ++c) {
       out.stage_of.push_back(static_cast<std::int32_t>(stage_of_chunk(layout, c)));
     }
     out.layers = deal_layers(scenario.model.layers, layout);

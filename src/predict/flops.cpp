@@ -126,8 +126,10 @@ Flops hardware_flops(const Scenario& scenario, const Program& program, bool caus
     for_each_block(program, role,
                    [&](const Block& block) { recomputed += recomputed_in(block, causal_half); });
   }
+  // Each of two copies of the model has half the micro-batches.
+  const double copies = rules_of(scenario.layout.schedule).feeds_both_ends() ? 2 : 1;
   const double per_step =
-      static_cast<double>(scenario.micro_batches()) *
+      static_cast<double>(scenario.micro_batches()) / copies *
       static_cast<double>(scenario.layout.dp * scenario.layout.cp * scenario.layout.tp);
   return model_flops(scenario, causal_half) + Flops(recomputed * per_step);
 }

@@ -83,9 +83,10 @@ class Mechanisms {
 
   void pipeline() {
     if (layout_.pp == 1) return;
-    const bool folded =
-        layout_.virtual_stages > 1 && rules_of(layout_.schedule).placement == Placement::kFolded;
-    add_own(true, folded                       ? "folded pipeline"
+    const Schedule& schedule = rules_of(layout_.schedule);
+    const bool folded = layout_.virtual_stages > 1 && schedule.placement == Placement::kFolded;
+    add_own(true, schedule.feeds_both_ends()   ? "pipeline fed at both ends"
+                  : folded                     ? "folded pipeline"
                   : layout_.virtual_stages > 1 ? "interleaved pipeline"
                                                : "pipeline");
     add_own(splits_backward(scenario_), "split backward");
@@ -98,7 +99,7 @@ class Mechanisms {
   }
 
   void data_parallelism() {
-    if (layout_.dp * layout_.cp == 1) return;
+    if (size_of(AxisGroup::kData, layout_) == 1) return;
     add_own(true, fmt::format("ZeRO {}", layout_.zero));
     add_own(layout_.shard_group > 0, "states sharded inside groups");
     add_own(layout_.pp > 1 && layout_.zero >= 2, "gradients sharded on a pipeline");

@@ -154,18 +154,20 @@ void StampFinder::add_collective(const Role& role, InstructionIndex i) {
   const GroupTraffic* groups = traffic_.find(call.group);
   if (groups == nullptr || groups->in_blocks || call.message.bytes == 0) return;
   const auto message = static_cast<std::size_t>(groups->message(call.piece()));
+  const RankId rank = grid_.rank({0, 0, 0, role.stage});
+  const auto group = static_cast<std::size_t>(grid_.group_of(call.group, rank));
+  const std::int32_t first = stage_of(groups->members[group].front());  // of those that it joins
   const auto [known, fresh] =
-      of_collectives_.try_emplace({call.group, role.stage, what.stream}, beside_.size());
+      of_collectives_.try_emplace({call.group, first, what.stream}, beside_.size());
   if (fresh) beside_.push_back({});
   Beside& own = beside_[known->second];
   own.issued[role.stage].push_back(i);
-  const RankId rank = grid_.rank({0, 0, 0, role.stage});
-  const auto group = static_cast<std::size_t>(grid_.group_of(call.group, rank));
+  if (first != role.stage) return;
   own.time += groups->prices[group][message].price.time() * static_cast<double>(call.pieces);
   // Messages of one stream follow each other: the most of each link that one of them uses counts.
   if (!own.messages.insert(call.piece()).second) return;
   for (std::size_t g = 0; g < groups->members.size(); ++g) {
-    if (groups->members[g].empty() || stage_of(groups->members[g].front()) != role.stage) continue;
+    if (groups->members[g].empty() || stage_of(groups->members[g].front()) != first) continue;
     const Priced& priced = groups->prices[g][message];
     if (priced.loads < 0) continue;
     sum_.add(groups->loads[g][static_cast<std::size_t>(priced.loads)],

@@ -29,10 +29,10 @@ void append(std::vector<ElementRange>& to, const std::vector<ElementRange>& more
   to.insert(to.end(), more.begin(), more.end());
 }
 
-// Some frameworks cut buckets on the first stage's first chunk only.
+// Some frameworks cut buckets in the model's first chunk only.
 std::int64_t bucket_limit(const RoleBuilder& builder, std::int64_t rule, std::int32_t chunk) {
-  const bool one =
-      builder.scenario().rules.buckets_at_entrance_only && (builder.role().stage > 0 || chunk > 0);
+  const bool one = builder.scenario().rules.buckets_at_entrance_only &&
+                   builder.role().chunks[static_cast<std::size_t>(chunk)].model_chunk > 0;
   return one || rule <= 0 ? ObjectReader::kMaxCount : rule;
 }
 

@@ -71,6 +71,9 @@ class StepCheck {
         micro_batches_ = std::max(micro_batches_, what.slot()->micro_batch + 1);
       }
     }
+    for (const Role& other : program.roles) {
+      stands_twice_ = stands_twice_ || (other.stage != role.stage && holds(other, role.chunks[0]));
+    }
     for (const Chunk& chunk : role.chunks) {
       const auto blocks = static_cast<std::int32_t>(chunk.blocks.size());
       progress_.emplace_back(static_cast<std::size_t>(micro_batches_),
@@ -111,8 +114,15 @@ class StepCheck {
     return !is_split(chunk) && block(chunk, true).form == BackwardForm::kSplit;
   }
 
+  static bool holds(const Role& role, const Chunk& chunk) {
+    return std::ranges::find(role.chunks, chunk.model_chunk, &Chunk::model_chunk) !=
+           role.chunks.end();
+  }
+
   // The chunk of this role that stands `step` behind another in the model; null: another stage's.
+  // Where two copies of the model stand on the stages, a micro-batch meets one chunk of each.
   Progress* neighbour(const Slot& slot, std::int64_t step) {
+    if (stands_twice_) return nullptr;
     const std::int64_t wanted =
         role_.chunks[static_cast<std::size_t>(slot.chunk)].model_chunk + step;
     for (std::size_t c = 0; c < role_.chunks.size(); ++c) {
@@ -242,9 +252,24 @@ class StepCheck {
     }
   }
 
+  bool has_begun(std::size_t chunk, std::size_t micro_batch) const {
+    const Progress& own = progress_[chunk][micro_batch];
+    return own.forward > 0 || own.input || own.output_gradient;
+  }
+  // Whether the other copy of the model has the micro-batch, which this stage meets in that one.
+  bool is_of_other_copy(std::size_t chunk, std::size_t micro_batch) const {
+    if (!stands_twice_ || has_begun(chunk, micro_batch)) return false;
+    for (std::size_t c = 0; c < progress_.size(); ++c) {
+      if (has_begun(c, micro_batch)) return true;
+    }
+    return false;
+  }
+
   void expect_end() {
-    for (const std::vector<Progress>& chunk : progress_) {
-      for (const Progress& own : chunk) {
+    for (std::size_t c = 0; c < progress_.size(); ++c) {
+      for (std::size_t m = 0; m < progress_[c].size(); ++m) {
+        if (is_of_other_copy(c, m)) continue;
+        const Progress& own = progress_[c][m];
         expect(own.backward == 0 && own.last == 0 && !own.deferred,
                "a micro-batch is not finished");
         expect(!own.input && !own.output && !own.input_gradient && !own.output_gradient,
@@ -260,6 +285,7 @@ class StepCheck {
   const Role& role_;
   const Instruction* now_ = nullptr;
   std::int32_t micro_batches_ = 0;
+  bool stands_twice_ = false;                    // another stage holds the same chunks of the model
   std::vector<std::vector<Progress>> progress_;  // by chunk and micro-batch
   // Chunk, micro-batch, block.
   std::set<std::tuple<std::int32_t, std::int32_t, std::int32_t>> in_host_memory_;

@@ -69,7 +69,7 @@ BlockId Lowering::layer(LayerKind kind, RecomputeMode mode) {
 
 void Lowering::lay_out_chunks() {
   const Layout& layout = scenario_.layout;
-  const std::int64_t model_chunks = layout.pp * layout.virtual_stages;
+  const std::int64_t last = model_chunks(layout) - 1;
   const std::vector<std::int64_t> dealt = deal_layers(scenario_.model.layers, layout);
   const BlockId embedding = add(lower_embedding(scenario_, form_));
   const bool deferred = layout.defer_head_wgrad > 0;
@@ -77,7 +77,7 @@ void Lowering::lay_out_chunks() {
 
   std::int64_t first_layer = 0;
   std::vector<Chunk> in_model_order;
-  for (std::int64_t c = 0; c < model_chunks; ++c) {
+  for (std::int64_t c = 0; c <= last; ++c) {
     Chunk chunk;
     chunk.model_chunk = c;
     chunk.first_layer = first_layer;
@@ -88,7 +88,7 @@ void Lowering::lay_out_chunks() {
                                    recompute_of(layout.recompute, first_layer + i, i)));
     }
     first_layer += count;
-    if (c == model_chunks - 1) chunk.blocks.push_back(head);
+    if (c == last) chunk.blocks.push_back(head);
     in_model_order.push_back(std::move(chunk));
   }
   for (std::int64_t stage = 0; stage < layout.pp; ++stage) {

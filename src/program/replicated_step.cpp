@@ -89,6 +89,7 @@ class ReplicatedStep {
   void pass(const Slot& slot, bool last);
   bool runs_beside(const Slot& backward, const Slot& forward, bool last) const;
   void pass_pair(const Slot& backward, const Slot& forward);
+  bool gathers(const Slot& forward) const;
   void run_slot(const Slot& slot, bool last);
   void backward(const Slot& slot, bool reduce);
   InstructionIndex run_backward(const Slot& slot, std::int32_t begin, std::int32_t end);
@@ -168,14 +169,21 @@ void ReplicatedStep::pass(const Slot& slot, bool last) {
   transfers_.end(slot, received, first);
 }
 
+// The first forward of a chunk, where parameters are gathered ahead of it.
+bool ReplicatedStep::gathers(const Slot& forward) const {
+  if (forward.pass != Pass::kForward || !gathers_ahead()) return false;
+  const Pipeline pipeline = pipeline_of(layout_, scenario_.micro_batches());
+  return forward.micro_batch ==
+         micro_batches_of(pipeline, builder_.role().stage, forward.chunk).begin;
+}
+
 // Whole passes alone run beside others: one that is cut into buckets runs by itself.
 bool ReplicatedStep::runs_beside(const Slot& backward, const Slot& forward, bool last) const {
   if (!layout_.overlap.ep || backward.pass != Pass::kBackward || forward.pass != Pass::kForward) {
     return false;
   }
   const bool reduces = (last || reduces_per_micro_batch()) && reduces_in_backward();
-  const bool gathers = forward.micro_batch == 0 && gathers_ahead();
-  return backward.micro_batch != forward.micro_batch && !reduces && !gathers;
+  return backward.micro_batch != forward.micro_batch && !reduces && !gathers(forward);
 }
 
 // Both begin when both have received, and send when both have ended (Megatron-LM,
@@ -199,7 +207,7 @@ void ReplicatedStep::pass_pair(const Slot& backward, const Slot& forward) {
 }
 
 void ReplicatedStep::run_slot(const Slot& slot, bool last) {
-  if (slot.pass == Pass::kForward && slot.micro_batch == 0 && gathers_ahead()) {
+  if (gathers(slot)) {
     gathering_forward(slot);
   } else if (slot.pass == Pass::kForward || slot.pass == Pass::kInputGradient) {
     const InstructionIndex run = builder_.run_whole(slot.pass, slot.chunk, slot.micro_batch);
@@ -338,17 +346,24 @@ std::vector<ElementRange> ReplicatedStep::reduced_of(const Bucket& bucket) const
 
 void ReplicatedStep::run_passes() {
   // The last backward of each chunk completes its gradients.
-  const StageOrder order = passes_of(builder_, order_);
   const std::vector<std::size_t> last_backward =
-      last_backwards(order, builder_.role().chunks.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const Slot& slot = order[i];
-    const bool backward = slot.pass != Pass::kForward;
-    const bool last = backward && last_backward[static_cast<std::size_t>(slot.chunk)] == i;
-    if (i + 1 < order.size() && runs_beside(slot, order[i + 1], last)) {
-      pass_pair(slot, order[++i]);
+      last_backwards(order_, builder_.role().chunks.size());
+  const auto is_last = [&](std::size_t i) {
+    const Slot& slot = order_[i];
+    return slot.pass != Pass::kForward && last_backward[static_cast<std::size_t>(slot.chunk)] == i;
+  };
+  const bool forward_first = rules_of(layout_.schedule).pairs == Pairs::kForwardBackward;
+  const std::size_t backward = forward_first ? 1 : 0;  // its place in a pair
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    const std::size_t b = i + backward, f = i + 1 - backward;
+    if (i + 1 < order_.size() && runs_beside(order_[b], order_[f], is_last(b))) {
+      const StageOrder parts = passes_of(builder_, {order_[b]});
+      pass_pair(parts.front(), order_[f]);
+      // Weight gradients exchange no tokens: where they are apart they follow.
+      if (parts.size() > 1) pass(parts.back(), is_last(b));
+      ++i;
     } else {
-      pass(slot, last);
+      for (const Slot& part : passes_of(builder_, {order_[i]})) pass(part, is_last(i));
     }
   }
 }

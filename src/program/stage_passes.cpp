@@ -47,7 +47,7 @@ StageTransfers::StageTransfers(RoleBuilder& builder)
     : builder_(builder),
       scenario_(builder.scenario()),
       layout_(scenario_.layout),
-      model_chunks_(layout_.pp * layout_.virtual_stages) {}
+      pipeline_(pipeline_of(layout_, scenario_.micro_batches())) {}
 
 // A stage waits until its messages are through. With virtual stages, or weight gradients apart, a
 // message may be sent long before the receiver's slot for it: the frameworks post those receives
@@ -57,8 +57,7 @@ bool StageTransfers::blocks_on_sends() const {
 }
 
 Stream StageTransfers::stream_for(const Slot& slot, bool sends) const {
-  const bool up = slot.chunk == 1 && rules_of(layout_.schedule).placement == Placement::kFolded;
-  return stream_of(TransferStream{sends, slot.pass == Pass::kForward, up});
+  return stream_of(TransferStream{sends, slot.pass == Pass::kForward, goes_up(pipeline_, slot)});
 }
 
 // A pass of weight gradients receives and sends nothing.
@@ -67,8 +66,8 @@ InstructionIndex StageTransfers::receive_for(const Slot& slot) {
   const std::int64_t chunk = model_chunk(slot);
   const bool forward = slot.pass == Pass::kForward;
   const std::int64_t from = forward ? chunk - 1 : chunk + 1;
-  if (from < 0 || from >= model_chunks_) return kNone;
-  const auto peer = static_cast<std::int32_t>(stage_of_chunk(layout_, from));
+  if (from < 0 || from >= pipeline_.all_chunks()) return kNone;
+  const auto peer = static_cast<std::int32_t>(stage_of_chunk(pipeline_, from, slot.micro_batch));
   if (peer == builder_.role().stage) return kNone;  // it turns here, and hands on to itself
   const std::int64_t tag =
       forward ? forward_tag(chunk, slot.micro_batch) : backward_tag(from, slot.micro_batch);
@@ -95,8 +94,8 @@ InstructionIndex StageTransfers::send_after(const Slot& slot, InstructionIndex r
   const std::int64_t chunk = model_chunk(slot);
   const bool forward = slot.pass == Pass::kForward;
   const std::int64_t to = forward ? chunk + 1 : chunk - 1;
-  if (to < 0 || to >= model_chunks_) return kNone;
-  const auto peer = static_cast<std::int32_t>(stage_of_chunk(layout_, to));
+  if (to < 0 || to >= pipeline_.all_chunks()) return kNone;
+  const auto peer = static_cast<std::int32_t>(stage_of_chunk(pipeline_, to, slot.micro_batch));
   if (peer == builder_.role().stage) return kNone;
   const std::int64_t tag =
       forward ? forward_tag(to, slot.micro_batch) : backward_tag(chunk, slot.micro_batch);
@@ -115,7 +114,7 @@ void StageTransfers::wait_for(InstructionIndex received) {
 void StageTransfers::load_batch(const Slot& slot, InstructionIndex received) {
   if (slot.pass != Pass::kForward) return;
   const std::int64_t chunk = model_chunk(slot);
-  if (chunk != 0 && chunk != model_chunks_ - 1) return;
+  if (chunk != 0 && chunk != pipeline_.all_chunks() - 1) return;
   builder_.load_batch(received != kNone ? received : builder_.last_run());
 }
 

@@ -47,7 +47,7 @@ class StageTransfers {
   RoleBuilder& builder_;
   const Scenario& scenario_;
   const Layout& layout_;
-  std::int64_t model_chunks_;
+  Pipeline pipeline_;
   InstructionIndex pending_send_ = kNone;
 };
 

@@ -108,13 +108,9 @@ Result<Exported> rank_map(const Context& at) {
 // Every stage's passes in order, as PyTorch's pipelines read them.
 Result<Exported> schedule_file(const Context& at) {
   const Layout& layout = at.scenario.layout;
-  const Schedule& schedule = rules_of(layout.schedule);
-  if (!schedule.is_supported() && !layout.schedule_text) {
-    return failure({schedule.from_file ? ErrorCode::kNotFound : ErrorCode::kNotSupported,
-                    schedule.from_file
-                        ? fmt::format("cannot read '{}'", layout.schedule_file)
-                        : fmt::format("the schedule {} is not supported yet", schedule.name),
-                    "", "layout.schedule", one_of(supported_schedules())});
+  if (rules_of(layout.schedule).from_file && !layout.schedule_text) {
+    return failure({ErrorCode::kNotFound, fmt::format("cannot read '{}'", layout.schedule_file), "",
+                    "layout.schedule", one_of(made_schedules())});
   }
   const std::int64_t micro_batches = at.scenario.micro_batches();
   const std::string csv =

@@ -200,7 +200,7 @@ Result<Rows> list_of_gpus(const DataFolders& folders, const std::string& filter)
 Result<Rows> list_of_schedules(const DataFolders&, const std::string& filter) {
   Rows out;
   for (const Schedule* schedule : schedules()) {
-    if (schedule->is_supported() && matches(schedule->name, filter)) {
+    if (schedule->is_made() && matches(schedule->name, filter)) {
       out.push_back(row_of(*schedule));
     }
   }

@@ -100,7 +100,7 @@ void Search::try_other_schedules() {
     const Schedule& rules = *schedules()[row];
     const bool same_chunks = rules.chunks == pipeline_.chunks &&
                              (pipeline_.chunks == 1 || rules.placement == pipeline_.placement);
-    if (!rules.is_supported() || !same_chunks || rules.whole_groups ||
+    if (!rules.is_made() || !same_chunks || rules.whole_groups ||
         rules.least_rounds * pipeline_.stages > pipeline_.micro_batches) {
       continue;
     }

@@ -99,13 +99,14 @@ class Reader {
       return fail(ErrorCode::kIllegal, fmt::format("model chunk {}", cell->chunk),
                   fmt::format("0 to {}", chunks - 1));
     }
-    if (stage_of_chunk(pipeline_, cell->chunk) != stage) {
+    const std::int64_t on = stage_of_chunk(pipeline_, cell->chunk, cell->micro_batch);
+    if (on != stage) {
       return fail(ErrorCode::kIllegal,
                   fmt::format("model chunk {} is not on this row's stage", cell->chunk),
-                  fmt::format("it is on row {}", stage_of_chunk(pipeline_, cell->chunk) + 1));
+                  fmt::format("it is on row {}", on + 1));
     }
-    order.push_back(
-        {cell->pass, cell->micro_batch, static_cast<std::int32_t>(cell->chunk / pipeline_.stages)});
+    order.push_back({cell->pass, cell->micro_batch,
+                     static_cast<std::int32_t>(local_chunk_of(pipeline_, cell->chunk))});
   }
 
   const Pipeline& pipeline_;

@@ -147,7 +147,7 @@ void Greedy::hand_on(std::int64_t j, const Slot& slot, double end) {
   }
   const std::int64_t to = chunk + (forward ? 1 : -1);
   if (to < 0) return;
-  const std::int64_t receiver = stage_of_chunk(pipeline_, to);
+  const std::int64_t receiver = stage_of_chunk(pipeline_, to, slot.micro_batch);
   Stage& stage = at(receiver);
   const double arrives = end + (receiver == j ? 0 : times_.hop);
   const auto local = static_cast<std::size_t>(to / pipeline_.stages);

@@ -28,6 +28,7 @@ StageOrder order(const Pipeline& pipeline, std::int64_t stage) {
 
 extern const Schedule kOneForwardOneBackward = {.name = "1f1b",
                                                 .order = order,
+                                                .pairs = Pairs::kBackwardForward,
                                                 .search_place = 0,
                                                 .bubble = "(p-1)/(m+p-1)",
                                                 .in_flight = "min(p, m)",

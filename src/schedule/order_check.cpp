@@ -72,7 +72,8 @@ void check_stage(const StageOrder& order, const Pipeline& pipeline, std::int64_t
     ledger.set(slot.chunk, slot.micro_batch, slot.pass);
   }
   for (std::int32_t chunk = 0; chunk < pipeline.chunks; ++chunk) {
-    for (std::int32_t i = 0; i < pipeline.micro_batches; ++i) {
+    const auto [begin, end] = micro_batches_of(pipeline, stage, chunk);
+    for (auto i = static_cast<std::int32_t>(begin); i < end; ++i) {
       const bool forward = ledger.done(chunk, i, Pass::kForward);
       const bool backward =
           ledger.done(chunk, i, Pass::kBackward) || ledger.done(chunk, i, Pass::kWeightGradient);
@@ -107,7 +108,8 @@ class Walk {
     }
     if (way.empty()) return way;
     while (true) {
-      const auto to = static_cast<std::size_t>(stage_of_chunk(pipeline_, awaited(way.back())));
+      const auto to = static_cast<std::size_t>(
+          stage_of_chunk(pipeline_, awaited(way.back()), at(way.back()).micro_batch));
       const auto seen = std::ranges::find(way, to);
       if (seen != way.end()) {
         way.erase(way.begin(), seen);
@@ -120,7 +122,8 @@ class Walk {
   // "0B0 waits for 1B0 of row 2, which stands behind 1F1"
   std::string wait(std::size_t stage) const {
     const std::int64_t from = awaited(stage);
-    const auto to = static_cast<std::size_t>(stage_of_chunk(pipeline_, from));
+    const auto to =
+        static_cast<std::size_t>(stage_of_chunk(pipeline_, from, at(stage).micro_batch));
     const StageOrder& order = orders_[to];
     const auto sends = std::ranges::find_if(order, [&](const Slot& slot) {
       return slot.micro_batch == at(stage).micro_batch && sends_to(slot, at(stage)) &&

@@ -67,7 +67,7 @@ class Replay {
     if (from < 0 || from == pipeline_.all_chunks()) return 0;
     const double sent = ends_.of(forward, from, slot.micro_batch);
     if (sent == kNever) return std::nullopt;
-    return sent + (stage_of_chunk(pipeline_, from) == stage ? 0 : times_.hop);
+    return sent + (stage_of_chunk(pipeline_, from, slot.micro_batch) == stage ? 0 : times_.hop);
   }
   void keep_end(std::int64_t stage, const Slot& slot, double end) {
     if (slot.pass == Pass::kWeightGradient) return;

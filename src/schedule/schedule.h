@@ -31,8 +31,14 @@ struct Slot {
 using StageOrder = std::vector<Slot>;
 
 // Model chunk c sits on stage c mod stages; a folded model comes back up: chunk c of the second
-// half sits on stage 2*stages-1-c, so that the last chunk is beside the first.
-enum class Placement { kStraight, kFolded };
+// half sits on stage 2*stages-1-c, so that the last chunk is beside the first. A mirrored model has
+// as many chunks as stages and stands on them twice: the first half of the micro-batches goes down
+// and meets chunk c on stage c, the second half comes up and meets it on stage stages-1-c.
+enum class Placement { kStraight, kFolded, kMirrored };
+
+// Two passes that may run beside each other (`layout.overlap.ep`): a backward and the forward
+// behind it in the order, or a forward and the backward behind it.
+enum class Pairs { kNone, kBackwardForward, kForwardBackward };
 
 // The pipeline that an order is made for, in plain numbers.
 struct Pipeline {
@@ -41,11 +47,28 @@ struct Pipeline {
   std::int64_t micro_batches = 1;
   Placement placement = Placement::kStraight;
 
-  std::int64_t all_chunks() const { return stages * chunks; }
+  // They make the model.
+  std::int64_t all_chunks() const {
+    return placement == Placement::kMirrored ? stages : stages * chunks;
+  }
 };
 
-std::int64_t stage_of_chunk(const Pipeline& pipeline, std::int64_t chunk);
+// The stage on which a micro-batch meets a chunk of the model.
+std::int64_t stage_of_chunk(const Pipeline& pipeline, std::int64_t chunk, std::int64_t micro_batch);
+// The two stages that hold a mirrored chunk number their chunks alike: first the earlier in model
+// order.
 std::int64_t chunk_of(const Pipeline& pipeline, std::int64_t stage, std::int64_t local_chunk);
+std::int64_t local_chunk_of(const Pipeline& pipeline, std::int64_t chunk);
+
+// The micro-batches that pass a chunk of a stage: all of them, or the half of a direction.
+struct MicroBatches {
+  std::int64_t begin = 0, end = 0;
+};
+MicroBatches micro_batches_of(const Pipeline& pipeline, std::int64_t stage,
+                              std::int64_t local_chunk);
+
+// Whether the pass hands on towards the first stage what others hand on towards the last.
+bool goes_up(const Pipeline& pipeline, const Slot& slot);
 
 // One schedule: how it orders passes, and the rules that go with it. Everyone else asks the rules.
 struct Schedule {
@@ -55,13 +78,14 @@ struct Schedule {
 
   const char* name;  // in scenario files
   // The order of one stage, or of all of them where it depends on how long their passes take. Both
-  // are null where the name is known and the order is not supported yet, and where a file holds it.
+  // are null where a file holds it.
   StageOrder (*order)(const Pipeline& pipeline, std::int64_t stage) = nullptr;
   std::vector<StageOrder> (*orders)(const Pipeline& pipeline, const PassTimes& times) = nullptr;
   bool from_file = false;
   Placement placement = Placement::kStraight;
-  std::int64_t chunks = 1;            // of each stage, on two stages or more where several
-  bool whole_groups = false;          // micro-batches come in groups of as many as there are stages
+  std::int64_t chunks = 1;    // of each stage, on two stages or more where several
+  bool whole_groups = false;  // micro-batches come in groups of as many as there are stages
+  Pairs pairs = Pairs::kNone;
   std::int64_t least_rounds = 0;      // at least so many micro-batches for each stage
   bool splits_backward = false;       // into the input's and the weights' gradient
   bool validates_after_step = false;  // clips gradients without waiting for their norm
@@ -71,14 +95,15 @@ struct Schedule {
   const char* in_flight = "";  // micro-batches that stage 0 holds
   const char* source = "";
 
-  bool is_supported() const { return order != nullptr || orders != nullptr; }
+  bool is_made() const { return order != nullptr || orders != nullptr; }
+  bool feeds_both_ends() const { return placement == Placement::kMirrored; }
 };
 
 // A row of schedules().
 enum class ScheduleKind : std::uint8_t {};
 
 std::span<const Schedule* const> schedules();
-std::vector<std::string> supported_schedules();  // the names of those with an order
+std::vector<std::string> made_schedules();  // the names of those with an order
 const Schedule& rules_of(ScheduleKind kind);
 const char* name_of(ScheduleKind kind);
 ScheduleKind schedule_named(std::string_view name);  // which must be there

@@ -19,14 +19,11 @@ extern const Schedule kZbV;
 extern const Schedule kOneForwardOneBackwardV;
 extern const Schedule kVHalf;
 extern const Schedule kVMin;
+extern const Schedule kDualPipe;
 extern const Schedule kDualPipeV;
 extern const Schedule kAuto;
 
 namespace {
-
-// A name that scenario files may use and no order is made for yet.
-constexpr Schedule kDualPipe = {
-    .name = "dualpipe", .placement = Placement::kFolded, .chunks = 2, .splits_backward = true};
 
 // "file:PATH": the order stands in the file.
 constexpr Schedule kFile = {.name = "file", .from_file = true};
@@ -44,10 +41,10 @@ constexpr const Schedule* kSchedules[] = {&kGpipe,       &kOneForwardOneBackward
 
 std::span<const Schedule* const> schedules() { return kSchedules; }
 
-std::vector<std::string> supported_schedules() {
+std::vector<std::string> made_schedules() {
   std::vector<std::string> out;
   for (const Schedule* schedule : kSchedules) {
-    if (schedule->is_supported()) out.emplace_back(schedule->name);
+    if (schedule->is_made()) out.emplace_back(schedule->name);
   }
   return out;
 }

@@ -11,12 +11,12 @@ using nlohmann::json;
 
 // One case that is predicted, one that is not modelled; `measured` seconds for the first.
 std::string suite_text(double measured) {
-  const auto scenario = [](const char* schedule) {
+  const auto scenario = [](const char* schedule, int zero) {
     return json{{"stepcast", 1},
                 {"model", "llama-3.1-8b"},
                 {"cluster", {{"base", "dgx-h100"}, {"nodes", 1}}},
                 {"training", {{"global_batch", 32}}},
-                {"layout", {{"tp", 2}, {"pp", 2}, {"schedule", schedule}}}};
+                {"layout", {{"tp", 2}, {"pp", 2}, {"schedule", schedule}, {"zero", zero}}}};
   };
   return json{{"stepcast_suite", 1},
               {"name", "made"},
@@ -25,11 +25,11 @@ std::string suite_text(double measured) {
                  {"source", "made for this test"},
                  {"tags", {"dense"}},
                  {"measured", {{"step_time_s", measured}}},
-                 {"scenario", scenario("1f1b")}},
+                 {"scenario", scenario("1f1b", 1)}},
                 {{"id", "later"},
                  {"source", "made for this test"},
                  {"measured", {{"step_time_s", measured}}},
-                 {"scenario", scenario("dualpipe")}}}}}
+                 {"scenario", scenario("dualpipe", 2)}}}}}
       .dump();
 }
 

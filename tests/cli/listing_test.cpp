@@ -70,8 +70,8 @@ TEST(ShowCommand, ListsSchedulesThatGoThroughAFile) {
   const std::string file = folder / "order.csv";
   for (const json& schedule : each_of(run({"show", "schedules", "--format", "json"}).json())) {
     const std::string name = schedule["name"];
-    const std::set<std::string> not_in_a_file = {"zb-h2",  "zb-2p", "zb-v",      "1f1b-v",
-                                                 "v-half", "v-min", "dualpipev", "auto"};
+    const std::set<std::string> not_in_a_file = {
+        "zb-h2", "zb-2p", "zb-v", "1f1b-v", "v-half", "v-min", "dualpipe", "dualpipev", "auto"};
     if (not_in_a_file.contains(name)) continue;
     const std::string chunks = name == "interleaved" || name == "looped-bfs" ? "2" : "1";
     // Megatron overlaps transfers beside any order of its own choice, but not beside 1F1B's.

@@ -246,7 +246,7 @@ TEST(Usage, RefusesFilesThatAreNoScenario) {
 }
 
 TEST(Usage, SaysWhatIsNotModelledInOtherWordsThanWhatIsIllegal) {
-  const Outcome unsupported = run(predict_words({"--schedule", "dualpipe"}));
+  const Outcome unsupported = run(predict_words({"--schedule", "dualpipe", "--zero", "2"}));
   expect_refused(unsupported);
   EXPECT_TRUE(says(unsupported, "not supported yet")) << unsupported.error;
   const Outcome illegal = run(predict_words({"--tp", "3"}));

@@ -204,6 +204,26 @@ const Layout kLayouts[] = {
            [](GptCase& c) { c.pp = 2, c.schedule = "auto", c.virtual_stages = 2; }),
     layout("Pp2DualPipeV",
            [](GptCase& c) { c.pp = 2, c.schedule = "dualpipev", c.virtual_stages = 2; }),
+    layout("Pp2DualPipe",
+           [](GptCase& c) { c.pp = 2, c.schedule = "dualpipe", c.virtual_stages = 2; }),
+    layout("Dp2Pp2DualPipeZero1",
+           [](GptCase& c) {
+             c.dp = 2, c.pp = 2, c.zero = 1;
+             c.schedule = "dualpipe", c.virtual_stages = 2;
+             c.extra_training = R"(, "bucket_elements": 5000)";
+           }),
+    layout("MegatronTp2Pp2DualPipe",
+           [](GptCase& c) {
+             c.framework = "megatron";
+             c.tp = 2, c.pp = 2, c.zero = 1, c.sequence_parallel = true;
+             c.schedule = "dualpipe", c.virtual_stages = 2;
+             c.extra_layout = R"(, "overlap": {"grad_reduce": true, "param_gather": true})";
+           }),
+    layout("Pp4DualPipeUntied",
+           [](GptCase& c) {
+             c.pp = 4, c.schedule = "dualpipe", c.virtual_stages = 2;
+             c.tied = false;
+           }),
     layout("Dp2Pp2ZbVZero1Untied",
            [](GptCase& c) {
              c.dp = 2;

@@ -83,12 +83,15 @@ void draw_expert_grid(Draw& draw, Sketch& s) {
 }
 
 bool takes(const Schedule& schedule, const Sketch& s) {
-  if (!schedule.is_supported()) return false;
+  if (!schedule.is_made()) return false;
   const bool several = schedule.chunks == Schedule::kSeveral;
   const bool staged = several || schedule.splits_backward ||
                       schedule.placement == Placement::kFolded ||
                       schedule.chunks == Schedule::kOneOrTwo;
   if (s.pp == 1) return !staged;
+  if (schedule.feeds_both_ends()) {
+    return s.pp % 2 == 0 && s.pp <= s.model.layers && s.zero <= 1;
+  }
   const std::int64_t chunks = std::max<std::int64_t>(several ? 2 : 1, schedule.chunks);
   return chunks * s.pp <= s.model.layers;
 }

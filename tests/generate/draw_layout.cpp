@@ -83,8 +83,7 @@ void draw_overlap(Draw& draw, Sketch& s) {
 }
 
 bool exchanges_beside(const Sketch& s) {
-  const bool passes = s.pp == 1 ? s.schedule == &rules_of(default_schedule())
-                                : s.schedule->whole_groups && s.chunks > 1;
+  const bool passes = s.schedule->pairs != Pairs::kNone && (s.pp == 1 || s.schedule->chunks != 1);
   return s.model.moe && s.framework->pairs_passes && s.ep > 1 && passes && s.zero <= 1 &&
          s.model.mtp_layers <= 1 && s.model.moe->dispatcher != MoeDispatcher::kAllGather;
 }
@@ -118,7 +117,7 @@ void draw_offload(Draw& draw, Sketch& s) {
 }
 
 void draw_chunks(Draw& draw, Sketch& s) {
-  const std::int64_t chunks = s.pp * s.chunks;
+  const std::int64_t chunks = s.schedule->feeds_both_ends() ? s.pp : s.pp * s.chunks;
   if (draw.chance(0.2)) {
     s.set("layout.account_for_embedding", draw.chance(0.5));
     s.set("layout.account_for_loss", draw.chance(0.5));
@@ -133,7 +132,7 @@ void draw_chunks(Draw& draw, Sketch& s) {
 
 void draw_shard_group(Draw& draw, Sketch& s) {
   if (!draw.chance(0.2)) return;
-  if (draw.chance(0.3)) return s.set("layout.shard_group", "all");
+  if (s.schedule->feeds_both_ends() || draw.chance(0.3)) return s.set("layout.shard_group", "all");
   s.set("layout.shard_group", draw.divisor(s.dp * s.cp, 64));
 }
 

@@ -182,7 +182,7 @@ TEST(Frameworks, EachRowSaysWhatEveryoneAsks) {
 TEST(Frameworks, OfferTheirOwnSchedules) {
   const auto offered = [](Framework framework) {
     std::string out;
-    for (const std::string& name : supported_schedules()) {
+    for (const std::string& name : made_schedules()) {
       if (traits_of(framework).offers(schedule_named(name))) out += name + " ";
     }
     return out;

@@ -165,6 +165,10 @@ TEST(RankGrid, EveryGroupPartitionsItsRanksAndItsMembersAgree) {
     Layout layout = random_layout(random);
     choose_experts(layout, random);
     choose_parts(layout, random);
+    if (layout.pp % 2 == 0 && round % 2 == 0) {
+      layout.schedule = schedule_named("dualpipe");
+      layout.shard_group = 0;
+    }
     const RankGrid grid(layout);
     for (const auto& [name, group] : each_of(named_groups())) {
       std::map<std::int32_t, std::set<RankId>> groups;
@@ -193,6 +197,33 @@ TEST(RankGrid, EveryGroupPartitionsItsRanksAndItsMembersAgree) {
       }
     }
   }
+}
+
+// DualPipe: stages 0 and 3 hold the same parameters, and so do 1 and 2. The data groups of both are
+// one; ranks that read different text are those of a stage.
+TEST(RankGrid, DataGroupsJoinTheStagesThatMirrorEachOther) {
+  Layout layout;
+  layout.pp = 4;
+  layout.dp = 2;
+  layout.ep = 2;
+  layout.virtual_stages = 2;
+  layout.schedule = schedule_named("dualpipe");
+  const RankGrid grid(layout);
+  EXPECT_EQ(groups_of(grid, AxisGroup::kData), (Groups{{0, 1, 6, 7}, {2, 3, 4, 5}}));
+  EXPECT_EQ(groups_of(grid, AxisGroup::kDataShard), (Groups{{0, 1, 6, 7}, {2, 3, 4, 5}}));
+  EXPECT_EQ(groups_of(grid, AxisGroup::kExpertData), (Groups{{0, 6}, {1, 7}, {2, 4}, {3, 5}}));
+  EXPECT_EQ(groups_of(grid, AxisGroup::kExpert), (Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}}));
+  EXPECT_EQ(groups_of(grid, AxisGroup::kReplicas), (Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}}));
+  EXPECT_EQ(grid.group_size(AxisGroup::kData), 4);
+  EXPECT_EQ(size_of(AxisGroup::kData, layout), 4);
+  EXPECT_EQ(grid.group_count(AxisGroup::kExpertData), 4);
+  EXPECT_EQ(grid.place_in(AxisGroup::kData, RankId(6)), 2);
+  EXPECT_EQ(grid.coordinate(Axis::kEdp, RankId(6)), 0);
+  EXPECT_EQ(grid.reach(AxisGroup::kData), 8);
+  layout.order = "pp-tp-cp-ep-dp";
+  EXPECT_EQ(groups_of(RankGrid(layout), AxisGroup::kData), (Groups{{0, 3, 4, 7}, {1, 2, 5, 6}}));
+  EXPECT_EQ(groups_of(RankGrid(layout), AxisGroup::kExpertData),
+            (Groups{{0, 3}, {4, 7}, {1, 2}, {5, 6}}));
 }
 
 TEST(RankGrid, SizesMultiplyAndExpertsFillTheirStage) {

@@ -233,7 +233,7 @@ std::vector<json> variants() {
     out.push_back(
         {{"cluster", {{"gpus", 4}}}, {"layout", {{"cp", 4}, {"dp", 1}, {"cp_method", method}}}});
   }
-  for (const std::string& schedule : supported_schedules()) {
+  for (const std::string& schedule : made_schedules()) {
     const bool needs_chunks = schedule == "interleaved" || schedule == "looped-bfs";
     out.push_back({{"layout", {{"pp", 2}, {"dp", 1}, {"schedule", schedule}}}});
     if (needs_chunks) out.back()["layout"]["virtual_stages"] = 2;

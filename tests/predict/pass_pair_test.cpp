@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "core/each.h"
@@ -88,12 +89,12 @@ TEST(PassPair, EventsOfAPassAreThoseThatItHadAlone) {
   EXPECT_EQ(order[10].after[static_cast<std::size_t>(BlockStream::kCompute)], 9);
 }
 
-ExpertCase overlapped(int pp, int virtual_stages) {
+ExpertCase overlapped(int pp, int virtual_stages, const char* schedule = "interleaved") {
   ExpertCase c;
   c.layers = 8;
   c.pp = pp;
   c.virtual_stages = virtual_stages;
-  c.schedule = pp > 1 ? "interleaved" : "1f1b";
+  c.schedule = pp > 1 ? schedule : "1f1b";
   c.dp = 8;
   c.ep = 8;
   c.global_batch = 64;
@@ -125,6 +126,36 @@ TEST(PassPair, AllButTheFirstForwardsAndTheLastBackwardsHaveAPartner) {
   }
 }
 
+// DualPipe's pairs are its own (schedule/dual_pipe_order.cpp): two in each round of its fourth
+// step, one in each of the fifth. The weight gradients of a pair follow by themselves.
+TEST(PassPair, DualPipePairsADirectionWithTheOther) {
+  for (const char* schedule : {"dualpipe", "dualpipev"}) {
+    const Scenario scenario = with_experts(overlapped(4, 2, schedule));
+    const Program program = lower(scenario);
+    const bool mirrored = rules_of(scenario.layout.schedule).feeds_both_ends();
+    for (const Role& role : each_of(program.roles)) {
+      std::int64_t pairs = 0;
+      for (std::size_t i = 0; i < role.instructions.size(); ++i) {
+        if (!leads_pair(role.instructions[i])) continue;
+        ++pairs;
+        const Slot own = role.instructions[i].as<RunPass>()->slot;
+        const auto* next = role.instructions[i + 1].as<RunPass>();
+        ASSERT_NE(next, nullptr);
+        EXPECT_EQ(next->beside, own);
+        EXPECT_NE(next->slot.chunk, own.chunk);
+        std::size_t after = i + 2;
+        while (!role.instructions[after].is<RunPass>()) ++after;
+        EXPECT_EQ(role.instructions[after].as<RunPass>()->slot,
+                  (Slot{Pass::kWeightGradient, own.micro_batch, own.chunk}));
+      }
+      const std::int64_t ahead = mirrored ? std::min(role.stage, 3 - role.stage) : role.stage;
+      const std::int64_t behind = (mirrored ? 2 : 4) - ahead - 1;
+      const std::int64_t each = scenario.micro_batches() / (mirrored ? 2 : 1);
+      EXPECT_EQ(pairs, 2 * (each - 2 * behind - ahead - 1) + behind) << schedule << role.stage;
+    }
+  }
+}
+
 Prediction forecast(const ExpertCase& c) {
   auto prediction = predict(with_experts(c), testing::source_folders());
   EXPECT_TRUE(prediction.has_value());
@@ -134,8 +165,10 @@ Prediction forecast(const ExpertCase& c) {
 // Sooner than one pass after the other, and by no more than what is exposed there. The parts still
 // add up to the step.
 TEST(PassPair, HidesExchangesAndNothingElse) {
-  for (const auto& [pp, chunks] : {std::pair(1, 1), std::pair(2, 2)}) {
-    ExpertCase c = overlapped(pp, chunks);
+  for (const auto& [pp, chunks, schedule] :
+       {std::tuple(1, 1, "1f1b"), std::tuple(2, 2, "interleaved"), std::tuple(2, 2, "dualpipe"),
+        std::tuple(2, 2, "dualpipev")}) {
+    ExpertCase c = overlapped(pp, chunks, schedule);
     c.hidden = 4096;
     c.heads = 32;
     c.sequence = 4096;
@@ -145,8 +178,8 @@ TEST(PassPair, HidesExchangesAndNothingElse) {
     c.more_layout.replace(c.more_layout.find("true"), 4, "false");
     const Prediction after = forecast(c);
     const Seconds hidden = after.step_time - beside.step_time;
-    EXPECT_GT(hidden, 0.4 * after.time.exposed_ep) << pp;
-    EXPECT_LT(hidden, after.time.exposed_ep) << pp;
+    EXPECT_GT(hidden, 0.4 * after.time.exposed_ep) << schedule;
+    EXPECT_LT(hidden, after.time.exposed_ep) << schedule;
     EXPECT_NEAR(beside.time.total().value(), beside.step_time.value(),
                 1e-9 * beside.step_time.value());
     EXPECT_EQ(beside.flops, after.flops);
@@ -159,7 +192,8 @@ TEST(PassPair, TakesTheTimesOfItsOperations) {
   int pairs = 0;
   for (int i = 0; i < 8; ++i) {
     const bool staged = random.below(2) == 0;
-    ExpertCase c = overlapped(staged ? 2 : 1, staged ? 2 : 1);
+    ExpertCase c =
+        overlapped(staged ? 2 : 1, staged ? 2 : 1, i % 3 > 0 ? "dualpipe" : "interleaved");
     c.hidden = random.below(2) == 0 ? 512 : 4096;  // the host binds, and does not
     c.heads = 32;
     c.ep = random.below(2) == 0 ? 4 : 8;

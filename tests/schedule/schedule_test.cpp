@@ -30,15 +30,16 @@ Case random_case(std::mt19937& random) {
   do {
     const auto rows = static_cast<std::int64_t>(schedules().size());
     kind = static_cast<ScheduleKind>(up_to(rows) - 1);
-  } while (!rules_of(kind).is_supported());
+  } while (!rules_of(kind).is_made());
   const Schedule& rules = rules_of(kind);
   const bool several = rules.chunks == Schedule::kSeveral;
   const std::int64_t chunks = several                               ? 1 + up_to(4)
                               : rules.chunks == Schedule::kOneOrTwo ? up_to(2)
                                                                     : rules.chunks;
-  const std::int64_t stages = several ? 1 + up_to(7) : up_to(9);
+  const std::int64_t even = rules.feeds_both_ends() ? 2 : 1;
+  const std::int64_t stages = even * (several ? 1 + up_to(7) : up_to(9));
   const std::int64_t micro_batches =
-      rules.whole_groups ? stages * up_to(5) : stages * rules.least_rounds + up_to(20);
+      rules.whole_groups ? stages * up_to(5) : stages * rules.least_rounds + even * up_to(20);
   return {kind, {stages, chunks, micro_batches, rules.placement}};
 }
 

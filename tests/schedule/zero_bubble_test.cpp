@@ -180,8 +180,8 @@ TEST(ZeroBubble, ZbVFillsEveryStageWithAsManyForwardsAsTheOneBefore) {
     const Pipeline pipeline = pipeline_of(kind, stages, 1 + i % (3 * stages));
     std::ptrdiff_t before = 0;
     for (const StageOrder& order : make_orders(kind, pipeline, uneven_times(pipeline, random))) {
-      const auto first_gradient = std::ranges::find_if(
-          order, [](const Slot& slot) { return slot.pass != Pass::kForward; });
+      const auto first_gradient =
+          std::ranges::find_if(order, [](const Slot& slot) { return slot.pass != Pass::kForward; });
       const std::ptrdiff_t forwards = first_gradient - order.begin();
       ASSERT_GE(forwards, before) << stages << " " << pipeline.micro_batches;
       before = forwards;
@@ -215,22 +215,6 @@ TEST(ZeroBubble, EqualPassesLeaveNoGap) {
       EXPECT_DOUBLE_EQ(replay(kind, pipeline, {1, 1, 1, 0}).longest,
                        3.0 * static_cast<double>(pipeline.micro_batches))
           << name;
-    }
-  }
-}
-
-// If a pair of a forward and a backward takes as long as the two apart, and hands on both results
-// at its end, the bubble is (p-1)(f&b + b+w - 3w) = (p-1)(f + 2b - w), in times of a chunk. Here
-// the forward's result leaves at once: every stage but the first waits a forward less.
-TEST(ZeroBubble, BubbleOfDualPipeVIsTheClosedForm) {
-  const ScheduleKind kind = schedule_named("dualpipev");
-  for (std::int64_t stages = 1; stages <= 8; ++stages) {
-    for (std::int64_t m = 2 * stages; m <= 20; ++m) {
-      const Pipeline pipeline = pipeline_of(kind, stages, m);
-      const Work work{1, 1, 1, 0};
-      EXPECT_DOUBLE_EQ(
-          replay(kind, pipeline, work).makespan,
-          static_cast<double>(m) * work.total() + 0.5 * static_cast<double>(stages - 1));
     }
   }
 }
