@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A graph of many ranks, matched, built and replayed: the step of a GPT-3 with 175 billion
-// parameters (tests/replay/w1_workload.h) beside what the engine's own interface says it takes.
+// parameters (tests/replay/w1_workload.h), which bench_network has on the engine's own interface.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -34,16 +34,6 @@ W1 spec_of(const benchmark::State& state) {
 
 void count(benchmark::State& state, const ExecutionGraph& graph, double step_s) {
   state.counters["nodes"] = static_cast<double>(graph.nodes());
-  state.counters["step_s"] = step_s;
-}
-
-void BM_W1OnTheEngine(benchmark::State& state) {
-  double step_s = 0;
-  for (auto _ : state) {
-    const auto out = replay_on_engine(spec_of(state));
-    if (!out) return state.SkipWithError("W1 did not end");
-    step_s = sim::seconds(out->end).value();
-  }
   state.counters["step_s"] = step_s;
 }
 
@@ -82,10 +72,6 @@ void BM_W1AsGoal(benchmark::State& state) {
 }
 
 // Ranks, layers, micro-batches. In GOAL every ring is single messages, so it is cut to fit.
-BENCHMARK(BM_W1OnTheEngine)
-    ->Args({128, 96, 24})
-    ->Args({1024, 96, 24})
-    ->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_W1AsChakra)->Args({128, 96, 24})->Args({1024, 96, 24})->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_W1AsGoal)->Args({128, 96, 24})->Unit(benchmark::kMillisecond);
 

@@ -2,6 +2,7 @@
 // The commands of the program, one file each.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "cli/session.h"
@@ -10,6 +11,8 @@ namespace stepcast::cli {
 
 // All that this build of the program has, in the order of its help.
 std::vector<Command> add_commands(CommandLine program);
+// Those that words of a user may need: the one that they begin with, where they name no other.
+std::vector<Command> add_commands_for(CommandLine program, std::span<char* const> words);
 
 Command add_predict(CommandLine program);
 Command add_check(CommandLine program);

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <exception>
 #include <new>
+#include <span>
 #include <system_error>
 
 #include "cli/commands.h"
@@ -115,7 +116,8 @@ int run(int argc, char** argv) {
       "COMMAND` prints too.");
   program.allow_extras();
   const CommandLine line(program);
-  const std::vector<Command> commands = add_commands(line);
+  const std::vector<Command> commands =
+      add_commands_for(line, std::span(argv, static_cast<std::size_t>(argc)).subspan(argc > 0));
   try {
     program.parse(words_of(argc, argv));
   } catch (const CLI::CallForHelp&) {

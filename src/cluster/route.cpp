@@ -7,15 +7,16 @@
 #include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "cluster/route_table.h"
 #include "cluster/topology.h"
 #include "core/assert.h"
 
 namespace stepcast {
 namespace {
-
-using LinkMask = unsigned;
 
 constexpr LinkMask bit(LinkKind kind) { return 1u << static_cast<unsigned>(kind); }
 
@@ -145,8 +146,10 @@ class Tree {
   boost::container::small_vector<std::int32_t, kSlots> slots_;
 };
 
-// All shortest paths over the links of `mask`; empty when there is none.
-std::vector<LinkShare> shortest(const Topology& graph, VertexId from, VertexId to, LinkMask mask) {
+}  // namespace
+
+std::vector<LinkShare> shortest_paths(const Topology& graph, VertexId from, VertexId to,
+                                      LinkMask mask) {
   Tree near(graph, from, to, true);
   Tree far(graph, to, from, false);
   for (;;) {
@@ -176,19 +179,35 @@ std::vector<LinkShare> shortest(const Topology& graph, VertexId from, VertexId t
   }
 }
 
-}  // namespace
-
 std::vector<LinkShare> Topology::route(DeviceId from, DeviceId to) const {
+  return route(from, to, false);
+}
+
+// In the order of a search, in which these sums were always made.
+Seconds Topology::latency(DeviceId from, DeviceId to) const {
+  Seconds sum;
+  for (const LinkShare& share : route(from, to, true)) {
+    sum += links_[share.link.index()].latency * share.fraction;
+  }
+  return sum;
+}
+
+std::vector<LinkShare> Topology::route(DeviceId from, DeviceId to, bool search) const {
   STEPCAST_ASSERT(from.valid() && from.index() < gpus_.size(), "unknown device");
   STEPCAST_ASSERT(to.valid() && to.index() < gpus_.size(), "unknown device");
   if (from == to) return {};
   const VertexId a = gpus_[from.index()];
   const VertexId b = gpus_[to.index()];
-  const bool same_node = vertices_[a.index()].node == vertices_[b.index()].node;
+  const std::int32_t node_a = vertices_[a.index()].node;
+  const std::int32_t node_b = vertices_[b.index()].node;
+  const bool same_node = node_a == node_b;
+  const bool in_parts = !search && !same_node && !joins_nodes_ && node_a >= 0 && node_b >= 0;
   for (const LinkMask mask : {kNvlinkOnly, kInsideNode, kPastHosts, kEverything}) {
     if (mask == kInsideNode && !same_node) continue;
-    std::vector<LinkShare> shares = shortest(*this, a, b, mask);
-    if (!shares.empty()) return shares;
+    std::optional<std::vector<LinkShare>> shares;
+    if (in_parts) shares = routes_->only_path(*this, from, to, mask);
+    if (!shares) shares = shortest_paths(*this, a, b, mask);
+    if (!shares->empty()) return std::move(*shares);
   }
   return {};
 }

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "cluster/route_table.h"
 #include "core/assert.h"
 
 namespace stepcast {
@@ -47,6 +48,8 @@ const char* name_of(LinkKind kind) {
   return "";
 }
 
+Topology::Topology() : routes_(std::make_shared<RouteTable>()) {}
+
 VertexId Topology::add_vertex(Vertex vertex, std::string name) {
   const VertexId id(vertices_.size());
   if (vertex.kind == VertexKind::kGpu) gpus_.push_back(id);
@@ -62,6 +65,10 @@ LinkId Topology::add_link(const Link& link) {
   STEPCAST_ASSERT(link.from.valid() && link.from.index() < vertices_.size(), "unknown vertex");
   STEPCAST_ASSERT(link.to.valid() && link.to.index() < vertices_.size(), "unknown vertex");
   const LinkId id(links_.size());
+  if (routes_->is_used()) routes_ = std::make_shared<RouteTable>();
+  const std::int32_t from = vertices_[link.from.index()].node;
+  const std::int32_t to = vertices_[link.to.index()].node;
+  joins_nodes_ = joins_nodes_ || (from >= 0 && to >= 0 && from != to);
   links_.push_back(link);
   ++out_degree_[link.from.index()];
   next_out_.push_back(std::exchange(first_out_[link.from.index()], id));
@@ -101,14 +108,6 @@ std::string Topology::given_name(VertexId vertex) const {
 std::string Topology::name(LinkId link) const {
   const Link& l = links_[link.index()];
   return name(l.from) + " -> " + name(l.to);
-}
-
-Seconds Topology::latency(DeviceId from, DeviceId to) const {
-  Seconds sum;
-  for (const LinkShare& share : route(from, to)) {
-    sum += links_[share.link.index()].latency * share.fraction;
-  }
-  return sum;
 }
 
 }  // namespace stepcast

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -83,8 +84,11 @@ class LinkRange {
   const std::vector<LinkId>* next_;
 };
 
+class RouteTable;
+
 class Topology {
  public:
+  Topology();
   // Only an irregular graph gives names; the others follow from kind, node and index.
   VertexId add_vertex(Vertex vertex, std::string name = "");
   LinkId add_link(const Link& link);  // one direction
@@ -114,6 +118,9 @@ class Topology {
   Errors check() const;
 
  private:
+  // `search`: all of it, without the parts that other routes share.
+  std::vector<LinkShare> route(DeviceId from, DeviceId to, bool search) const;
+
   std::vector<Vertex> vertices_;
   std::vector<Link> links_;
   std::vector<VertexId> gpus_;
@@ -123,6 +130,8 @@ class Topology {
   std::vector<LinkId> next_out_;  // by link
   std::vector<LinkId> next_in_;
   std::unordered_map<std::int32_t, std::string> names_;
+  bool joins_nodes_ = false;            // a link leads from one node into another, past no switch
+  std::shared_ptr<RouteTable> routes_;  // of the graph as it is, for all copies of it
 };
 
 }  // namespace stepcast

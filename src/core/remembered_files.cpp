@@ -5,9 +5,16 @@
 
 #include <chrono>
 
+#include "core/carried_files.h"
+
 namespace stepcast {
 
 std::optional<FileStamp> settled_stamp(const std::string& file) {
+  if (is_carried(file)) {  // and never changes
+    const auto text = carried_text(file);
+    if (!text) return std::nullopt;
+    return FileStamp{.size = static_cast<std::int64_t>(text->size())};
+  }
   struct stat status = {};
   if (::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   constexpr std::int64_t kSecond = 1'000'000'000;

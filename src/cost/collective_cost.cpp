@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -46,7 +48,30 @@ struct CollectiveCosts::Tables {
   CollectiveCurves curves;
   Errors errors;
   std::optional<MpiCollectives> mpi;  // of ranks on processors
+
+  // What groups and pairs that lie alike have been found to pay, for several threads.
+  std::mutex mutex;
+  std::map<std::pair<SendShape, CollectiveKind>, Reached> reached;
+  std::map<std::pair<SendShape, ByteCount>, CollectivePrice> sends;
 };
+
+namespace {
+
+// The value of a key, made once. Two threads may make it at once, and make the same.
+template <class Key, class Value, class Make>
+Value remembered(std::mutex& mutex, std::map<Key, Value>& known, const Key& key, const Make& make) {
+  {
+    const std::scoped_lock lock(mutex);
+    const auto found = known.find(key);
+    if (found != known.end()) return found->second;
+  }
+  Value made = make();
+  const std::scoped_lock lock(mutex);
+  known.try_emplace(key, made);
+  return made;
+}
+
+}  // namespace
 
 CollectiveCosts::CollectiveCosts(const Cluster& cluster, const std::string& profiles_folder,
                                  std::vector<MpiCurve> mpi, std::vector<CollectiveCurve> nccl,
@@ -76,7 +101,8 @@ CollectiveModel CollectiveCosts::model_of(const GroupShape& group) const {
   return {cluster_.spec, group, group.domains == 1, tables_->tuned_for};
 }
 
-CollectiveModel CollectiveCosts::send_model(DeviceId from, DeviceId to, SendGroup group) const {
+CollectiveCosts::SendShape CollectiveCosts::send_shape(DeviceId from, DeviceId to,
+                                                       SendGroup group) const {
   const NicMap& nics = tables_->nics;
   const bool local = cluster_.domain_of(from) == cluster_.domain_of(to);
   GroupShape shape;
@@ -88,7 +114,17 @@ CollectiveModel CollectiveCosts::send_model(DeviceId from, DeviceId to, SendGrou
     shape.nics = static_cast<std::int64_t>(std::min(own, nics.nics(to).size()));
     if (!local) shape.tiers = tiers_above_leaves(cluster_, std::array{from, to});
   }
-  return {cluster_.spec, shape, local, tables_->tuned_for};
+  return {shape, local};
+}
+
+CollectiveModel CollectiveCosts::send_model(const SendShape& shape) const {
+  return {cluster_.spec, shape.group, shape.local, tables_->tuned_for};
+}
+
+Reached CollectiveCosts::reached(const SendShape& shape, CollectiveKind kind) const {
+  return remembered(tables_->mutex, tables_->reached, {shape, kind}, [&] {
+    return tables_->curves.reached(cluster_.spec, send_model(shape), kind);
+  });
 }
 
 // Exchanges that send copies once have no curves: they are priced by the graph.
@@ -138,34 +174,47 @@ CollectivePrice CollectiveCosts::price_send(ByteCount count, DeviceId from, Devi
   if (tables_->mpi) {
     return tables_->mpi->price(CollectiveKind::kSendReceive, bytes(count), std::array{from, to});
   }
-  const CollectiveModel model = send_model(from, to, group);
-  const Bytes size = bytes(count);
-  const CurvePrice priced = tables_->curves.price(
-      cluster_.spec, model, CollectiveKind::kSendReceive, size, DataType::kBf16);
-  return split(priced, size, Curve::kPointToPoint);
+  const SendShape shape = send_shape(from, to, group);
+  return remembered(tables_->mutex, tables_->sends, {shape, count}, [&] {
+    const Bytes size = bytes(count);
+    const CurvePrice priced = tables_->curves.price(
+        cluster_.spec, send_model(shape), CollectiveKind::kSendReceive, size, DataType::kBf16);
+    return split(priced, size, Curve::kPointToPoint);
+  });
 }
 
 std::vector<LinkLoad> CollectiveCosts::loads(const CollectivePrice& price, CollectiveKind kind,
                                              std::span<const DeviceId> members) const {
+  std::vector<LinkLoad> loads = routed(price, kind, members);
+  charge(price, kind, members, loads);
+  return loads;
+}
+
+std::vector<LinkLoad> CollectiveCosts::routed(const CollectivePrice& price, CollectiveKind kind,
+                                              std::span<const DeviceId> members) const {
   if (members.size() < 2) return {};
   if (tables_->mpi) return tables_->mpi->loads(kind, members);
-  const CollectiveModel model = model_of(shape_of(cluster_, tables_->nics, members));
-  std::vector<LinkLoad> loads = price.copies > 0
-                                    ? routed_bytes_once(cluster_, price.copies, members)
-                                    : routed_bytes(cluster_, price.algorithm, kind, members);
-  const Reached reached = price.copies > 0 ? Reached{price.rate_bound}
-                                           : tables_->curves.reached(cluster_.spec, model, kind);
-  charge_protocol(cluster_, reached, loads);
-  return loads;
+  if (price.copies > 0) return routed_bytes_once(cluster_, price.copies, members);
+  return routed_bytes(cluster_, price.algorithm, kind, members);
+}
+
+void CollectiveCosts::charge(const CollectivePrice& price, CollectiveKind kind,
+                             std::span<const DeviceId> members,
+                             std::vector<LinkLoad>& routed) const {
+  if (members.size() < 2 || tables_->mpi) return;
+  Reached full{price.rate_bound};
+  if (price.copies == 0) {
+    const GroupShape group = shape_of(cluster_, tables_->nics, members);
+    full = reached({group, group.domains == 1}, kind);
+  }
+  charge_protocol(cluster_, full, routed);
 }
 
 std::vector<LinkLoad> CollectiveCosts::loads_of_send(DeviceId from, DeviceId to) const {
   if (from == to) return {};
   if (tables_->mpi) return tables_->mpi->loads(CollectiveKind::kSendReceive, std::array{from, to});
-  const CollectiveModel model = send_model(from, to, {});
   std::vector<LinkLoad> loads = routed_bytes_of_send(cluster_, from, to);
-  charge_protocol(
-      cluster_, tables_->curves.reached(cluster_.spec, model, CollectiveKind::kSendReceive), loads);
+  charge_protocol(cluster_, reached(send_shape(from, to, {}), CollectiveKind::kSendReceive), loads);
   return loads;
 }
 

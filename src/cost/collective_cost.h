@@ -77,12 +77,26 @@ class CollectiveCosts {
   std::vector<LinkLoad> loads(const CollectivePrice& price, CollectiveKind kind,
                               std::span<const DeviceId> members) const;
   std::vector<LinkLoad> loads_of_send(DeviceId from, DeviceId to) const;
+  // In two parts: what `routed` gives is the same for all kinds that are routed alike
+  // (routed_like()), and `charge` turns it into the loads of `kind`.
+  std::vector<LinkLoad> routed(const CollectivePrice& price, CollectiveKind kind,
+                               std::span<const DeviceId> members) const;
+  void charge(const CollectivePrice& price, CollectiveKind kind, std::span<const DeviceId> members,
+              std::vector<LinkLoad>& routed) const;
 
  private:
   CollectivePrice price_ring_step(ByteCount bytes, const GroupShape& group,
                                   std::span<const DeviceId> members) const;
   CollectiveModel model_of(const GroupShape& group) const;
-  CollectiveModel send_model(DeviceId from, DeviceId to, SendGroup group) const;
+  // A group, and whether sender and receiver of its messages share a domain.
+  struct SendShape {
+    GroupShape group;
+    bool local;
+    auto operator<=>(const SendShape&) const = default;
+  };
+  SendShape send_shape(DeviceId from, DeviceId to, SendGroup group) const;
+  CollectiveModel send_model(const SendShape& shape) const;
+  Reached reached(const SendShape& shape, CollectiveKind kind) const;
   struct Tables;
   const Cluster& cluster_;
   std::unique_ptr<Tables> tables_;

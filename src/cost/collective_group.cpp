@@ -78,9 +78,9 @@ GroupShape shape_of(const Cluster& cluster, const NicMap& nics, std::span<const 
   for (std::size_t i = 0; i < members.size(); ++i) {
     for (const VertexId nic : nics.nics(members[i])) used.emplace_back(domains[i], nic);
   }
-  std::sort(used.begin(), used.end());
+  if (!std::ranges::is_sorted(used)) std::ranges::sort(used);  // groups mostly ascend
   used.erase(std::unique(used.begin(), used.end()), used.end());
-  std::sort(domains.begin(), domains.end());
+  if (!std::ranges::is_sorted(domains)) std::ranges::sort(domains);
 
   shape.tiers = tiers_above_leaves(cluster, members);
   shape.domains = 0;
@@ -103,11 +103,22 @@ GroupShape shape_of(const Cluster& cluster, const NicMap& nics, std::span<const 
 
 std::vector<DomainMembers> by_domain(const Cluster& cluster, std::span<const DeviceId> members) {
   std::vector<DomainMembers> result;
-  std::unordered_map<std::int64_t, std::size_t> place;
+  std::vector<std::int64_t> domains;  // of `result`
+  bool ascend = true;
   for (const DeviceId member : members) {
-    const auto [entry, is_new] = place.try_emplace(cluster.domain_of(member), result.size());
-    if (is_new) result.emplace_back();
-    result[entry->second].push_back(member);
+    const std::int64_t domain = cluster.domain_of(member);
+    std::size_t place = domains.size();
+    if (!domains.empty() && domains.back() == domain) {
+      place = domains.size() - 1;
+    } else if (!domains.empty() && !(ascend && domains.back() < domain)) {
+      ascend = false;
+      place = static_cast<std::size_t>(std::ranges::find(domains, domain) - domains.begin());
+    }
+    if (place == domains.size()) {
+      domains.push_back(domain);
+      result.emplace_back();
+    }
+    result[place].push_back(member);
   }
   return result;
 }

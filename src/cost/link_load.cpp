@@ -89,8 +89,9 @@ class Loads {
 
   std::vector<LinkLoad> take() {
     const auto by_link = [](const LinkLoad& a, const LinkLoad& b) { return a.link < b.link; };
-    std::stable_sort(loads_.begin(), loads_.end(), by_link);
+    if (!std::ranges::is_sorted(loads_, by_link)) std::ranges::stable_sort(loads_, by_link);
     std::vector<LinkLoad> merged;
+    merged.reserve(loads_.size());
     for (const LinkLoad& load : loads_) {
       if (!merged.empty() && merged.back().link == load.link) {
         merged.back().weight += load.weight;
@@ -254,6 +255,11 @@ std::vector<TreeEdge> double_binary_tree(std::int64_t nodes) {
     }
   }
   return edges;
+}
+
+CollectiveKind routed_like(Algorithm algorithm, CollectiveKind kind) {
+  const bool is_ring = algorithm == Algorithm::kRing;
+  return is_ring && kind != CollectiveKind::kAllReduce ? CollectiveKind::kAllGather : kind;
 }
 
 std::vector<LinkLoad> routed_bytes(const Cluster& cluster, Algorithm algorithm, CollectiveKind kind,

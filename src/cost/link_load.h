@@ -18,6 +18,8 @@ struct LinkLoad {
   double weight;
 };
 
+// A collective that loads links as `kind` does with this algorithm: the same one for all that do.
+CollectiveKind routed_like(Algorithm algorithm, CollectiveKind kind);
 // Bytes that cross each link per byte of payload (of `Collective::bytes`), ordered by link.
 std::vector<LinkLoad> routed_bytes(const Cluster& cluster, Algorithm algorithm, CollectiveKind kind,
                                    std::span<const DeviceId> members);

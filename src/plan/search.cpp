@@ -60,6 +60,15 @@ void keep_smaller(const std::optional<BoundedLayout>& other,
   if (other && (!smallest || other->device_bytes < smallest->device_bytes)) smallest = other;
 }
 
+// No layout of the space takes less: its products on all GPUs, at the peak of their precision. 0
+// where the data sheet has none.
+double least_time_of_any(const Scenario& scenario) {
+  const auto peak = scenario.cluster.spec.accelerator.peak(scenario.training.precision);
+  if (!peak) return 0;
+  const Flops products = model_flops(scenario, true) - model_attention_flops(scenario, true);
+  return (products / *peak).value() / static_cast<double>(scenario.cluster.gpus());
+}
+
 using Clock = std::chrono::steady_clock;
 
 Clock::duration seconds(double count) {
@@ -87,6 +96,7 @@ class Search {
   std::vector<std::size_t> next_round(double below_s, ByteCount below_bytes) const;
   Errors replay(const std::vector<std::size_t>& round);
   Errors find_best();
+  void bound_what_was_not_seen();
   Errors find_front();
   double last_place() const;
   // No layout whose bound is above it takes one of the first places.
@@ -316,6 +326,8 @@ Errors Search::find_best() {
     const auto round = next_round(last_bound(), out_.memory_limit);
     if (round.empty()) {
       out_.proven = bounded_all_;
+      out_.bound_s = 0;
+      if (!bounded_all_) bound_what_was_not_seen();
       const auto behind = std::partition_point(
           entries_.begin(), entries_.end(),
           [last = last_bound()](const Entry& entry) { return entry.bound_s < last; });
@@ -328,8 +340,14 @@ Errors Search::find_best() {
   }
   const auto round = next_round(last_bound(), out_.memory_limit);
   out_.proven = bounded_all_ && round.empty();
-  if (bounded_all_ && !round.empty()) out_.bound_s = entries_[round.front()].bound_s;
+  if (!round.empty()) out_.bound_s = entries_[round.front()].bound_s;
+  if (!bounded_all_) bound_what_was_not_seen();
   return {};
+}
+
+void Search::bound_what_was_not_seen() {
+  const double least = least_time_of_any(space_.base());
+  out_.bound_s = out_.bound_s > 0 ? std::min(out_.bound_s, least) : least;
 }
 
 // Point by point, each by a search of its own below a tenth less memory than the one before.

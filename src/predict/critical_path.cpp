@@ -18,13 +18,14 @@ class PathWalker {
       : in_(input),
         replay_(simulation.replay),
         tasks_(simulation.tasks.back()),
-        parts_(simulation.parts) {
+        parts_(simulation.parts),
+        members_(simulation.replay.tasks.size()) {
     for (std::size_t c = 0; c < tasks_.size(); ++c) {
       cursor_.push_back(static_cast<std::int32_t>(tasks_[c].size()) - 1);
       const Role& role = in_.costs.role(static_cast<std::int32_t>(c));
       for (std::size_t i = 0; i < tasks_[c].size(); ++i) {
         if (role.instructions[i].transfer() == nullptr) continue;
-        if (tasks_[c][i].device.valid()) members_[tasks_[c][i].device.value].push_back(c);
+        if (tasks_[c][i].device.valid()) add_member(tasks_[c][i].device, c);
       }
     }
   }
@@ -40,6 +41,14 @@ class PathWalker {
     const InstructionTasks& tasks = tasks_[c][static_cast<std::size_t>(i)];
     return span_of(in_, replay_, tasks, static_cast<std::int32_t>(c), instruction(c, i)).end;
   }
+  void add_member(sim::TaskId task, std::size_t c) {
+    Members& members = members_[task.index()];
+    if (members.first == kNobody) {
+      members.first = static_cast<std::int32_t>(c);
+    } else if (members.other == kNobody && members.first != static_cast<std::int32_t>(c)) {
+      members.other = static_cast<std::int32_t>(c);
+    }
+  }
   // The last compute-stream instruction of class c that ends no later than `time`; -1: none.
   std::int32_t before(std::size_t c, Time time);
   // Explains the wait of `waiter` since its stream was free at `free`; moves `now_` and the class.
@@ -54,7 +63,11 @@ class PathWalker {
   const std::vector<std::vector<InstructionTasks>>& tasks_;
   const std::vector<std::vector<PartTasks>>& parts_;
   std::vector<std::int32_t> cursor_;
-  std::map<std::int32_t, std::vector<std::size_t>> members_;  // classes of a transfer
+  static constexpr std::int32_t kNobody = -1;
+  struct Members {  // the first two classes of a transfer
+    std::int32_t first = kNobody, other = kNobody;
+  };
+  std::vector<Members> members_;  // by task
   std::map<std::string, double> sum_;
   Time now_, begin_;
 };
@@ -105,9 +118,10 @@ void PathWalker::explain_wait(std::size_t& c, std::int32_t waiter, Time free) {
       std::max(start, free));
   if (start <= free) return;
   // The last member to post released the transfer: the other end, where it was still at work.
-  for (const std::size_t member : members_[task.value]) {
-    if (member != c) {
-      c = member;
+  const Members& members = members_[task.index()];
+  for (const std::int32_t member : {members.first, members.other}) {
+    if (member != kNobody && member != static_cast<std::int32_t>(c)) {
+      c = static_cast<std::size_t>(member);
       return;
     }
   }

@@ -101,12 +101,14 @@ class Refinement {
   }
 
   void sign_all() {
+    // Each edge stands in the rows of both ends, so it does not matter which end adds its term.
     for (std::size_t v = 0; v < class_of_.size(); ++v) {
+      const ClassTerm term(class_of_[v]);
       for (std::int32_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
-        const ClassTerm term(class_of_[at(graph_.neighbour[at(e)])]);
         const Signature added = term.with(graph_.label[at(e)]);
-        signatures_[v].first += added.first;
-        signatures_[v].second += added.second;
+        Signature& around = signatures_[at(graph_.neighbour[at(e)])];
+        around.first += added.first;
+        around.second += added.second;
       }
     }
   }
@@ -147,13 +149,18 @@ class Refinement {
     // Marked vertices that agree with the unmarked ones go last, next to them.
     const Signature last = signature_at(members.end - 1);
     const auto begin = order_.begin() + members.begin;
-    std::sort(begin, begin + members.marked, [&](std::int32_t a, std::int32_t b) {
-      const Signature& x = signatures_[at(a)];
-      const Signature& y = signatures_[at(b)];
-      const bool x_is_last = x == last;
-      const bool y_is_last = y == last;
-      return x_is_last != y_is_last ? y_is_last : x < y;
+    const Signature& first = signature_at(members.begin);
+    const bool are_alike = std::all_of(begin, begin + members.marked, [&](std::int32_t vertex) {
+      return signatures_[at(vertex)] == first;
     });
+    if (!are_alike)
+      std::sort(begin, begin + members.marked, [&](std::int32_t a, std::int32_t b) {
+        const Signature& x = signatures_[at(a)];
+        const Signature& y = signatures_[at(b)];
+        const bool x_is_last = x == last;
+        const bool y_is_last = y == last;
+        return x_is_last != y_is_last ? y_is_last : x < y;
+      });
     parts_.clear();
     for (std::int32_t p = members.begin; p < members.end; ++p) {
       place_[at(order_[at(p)])] = p;

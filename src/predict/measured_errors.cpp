@@ -7,6 +7,8 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "cluster/data_folder.h"
@@ -27,11 +29,6 @@ constexpr double kSharpness = 8;
 constexpr double kForeign = 2;
 
 double rounded(double value) { return std::round(value * 1e4) / 1e4; }
-
-void put_in_order(std::vector<std::string>& names) {
-  std::ranges::sort(names);
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-}
 
 std::size_t place_of(const std::vector<std::string>& names, const std::string& name) {
   return static_cast<std::size_t>(std::ranges::lower_bound(names, name) - names.begin());
@@ -91,22 +88,41 @@ class MeasuredErrors::Binder {
  public:
   explicit Binder(std::span<const ErrorRow> rows) {
     for (const ErrorRow& row : rows) {
-      book_.sources.push_back(row.source);
-      book_.mechanisms.insert(book_.mechanisms.end(), row.mechanisms.begin(), row.mechanisms.end());
+      sources_.add(row.source);
+      for (const std::string& mechanism : row.mechanisms) mechanisms_.add(mechanism);
     }
-    put_in_order(book_.sources);
-    put_in_order(book_.mechanisms);
+    book_.sources = sources_.take();
+    book_.mechanisms = mechanisms_.take();
     for (const ErrorRow& row : rows) add(row);
     book_.count();
   }
   std::shared_ptr<const Book> bound() { return std::make_shared<const Book>(std::move(book_)); }
 
  private:
+  // Names that many rows repeat, in order, each once. They must outlive this.
+  class NamesInOrder {
+   public:
+    void add(const std::string& name) { places_.try_emplace(name, 0); }
+    std::vector<std::string> take() {
+      std::vector<std::string> out(places_.size());
+      std::size_t place = 0;
+      for (const auto& [name, unused] : places_) out[place++] = name;
+      std::ranges::sort(out);
+      for (std::size_t i = 0; i < out.size(); ++i) places_.at(out[i]) = i;
+      return out;
+    }
+    std::size_t place_of(const std::string& name) const { return places_.at(name); }
+
+   private:
+    std::unordered_map<std::string_view, std::size_t> places_;
+  };
+
   void add(const ErrorRow& row) {
     std::vector<std::size_t> own;
-    for (const std::string& name : row.mechanisms) own.push_back(place_of(book_.mechanisms, name));
-    std::ranges::sort(own);
-    const std::size_t source = place_of(book_.sources, row.source);
+    own.reserve(row.mechanisms.size());
+    for (const std::string& name : row.mechanisms) own.push_back(mechanisms_.place_of(name));
+    if (!std::ranges::is_sorted(own)) std::ranges::sort(own);
+    const std::size_t source = sources_.place_of(row.source);
     const auto [found, fresh] = known_.try_emplace({source, own}, book_.groups.size());
     if (fresh) book_.groups.push_back({source, std::move(own)});
     Group& group = book_.groups[found->second];
@@ -119,6 +135,7 @@ class MeasuredErrors::Binder {
   }
 
   Book book_;
+  NamesInOrder sources_, mechanisms_;
   std::map<std::pair<std::size_t, std::vector<std::size_t>>, std::size_t> known_;
 };
 

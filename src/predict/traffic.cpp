@@ -52,6 +52,39 @@ class MessagePrices {
   std::vector<CollectivePrice> fresh_;
 };
 
+// Loads links for the messages of one group. Kinds that are routed alike look for their way once.
+class GroupLoads {
+ public:
+  GroupLoads(const CollectiveCosts& costs, std::span<const DeviceId> members)
+      : costs_(costs), members_(members) {}
+
+  std::vector<LinkLoad> of(const CollectivePrice& price, CollectiveKind kind) {
+    const Key key{price.algorithm, price.copies, routed_like(price.algorithm, kind)};
+    if (!is_routed_ || key != key_) {
+      is_routed_ = true;
+      key_ = key;
+      routed_ = costs_.routed(price, kind, members_);
+    }
+    std::vector<LinkLoad> out = routed_;
+    costs_.charge(price, kind, members_, out);
+    return out;
+  }
+
+ private:
+  struct Key {
+    Algorithm algorithm = Algorithm::kRing;
+    std::int64_t copies = 0;
+    CollectiveKind kind = CollectiveKind::kAllReduce;
+    bool operator==(const Key&) const = default;
+  };
+
+  const CollectiveCosts& costs_;
+  std::span<const DeviceId> members_;
+  Key key_;
+  bool is_routed_ = false;
+  std::vector<LinkLoad> routed_;  // of the key
+};
+
 GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGrid& grid,
                           const CollectiveCosts& costs) {
   GroupTraffic out;
@@ -74,13 +107,14 @@ GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGr
     const std::vector<DeviceId> devices = devices_of(out.members[g]);
     const std::vector<CollectivePrice>& of_group = prices.of(devices);
     std::map<Way, std::int32_t> known;
+    GroupLoads loads(costs, devices);
     for (std::size_t m = 0; m < out.messages.size(); ++m) {
       const Message& key = out.messages[m];
       Priced priced{of_group[m], -1};
       if (key.bytes > kSmallMessage && !out.in_blocks && messages.issued.contains(key)) {
         const auto [found, fresh] = known.try_emplace(
             way_of(key, priced.price), static_cast<std::int32_t>(out.loads[g].size()));
-        if (fresh) out.loads[g].push_back(costs.loads(priced.price, key.kind, devices));
+        if (fresh) out.loads[g].push_back(loads.of(priced.price, key.kind));
         priced.loads = found->second;
       }
       out.prices[g].push_back(priced);

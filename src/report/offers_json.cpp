@@ -12,6 +12,7 @@
 #include "report/plan_report.h"
 #include "report/prediction_json.h"
 #include "report/run_columns.h"
+#include "report/search_gap.h"
 
 namespace stepcast {
 namespace {
@@ -32,6 +33,7 @@ Json plan_of(const OffersReport& report, std::size_t index, std::size_t place) {
   out["cluster"] = cluster_of(offer);
   out["meets_limits"] = meets_limits(*offer.best);
   out["proven"] = result.proven;
+  if (const auto gap = gap_of(result, offer.best->found.prediction)) put(out, "gap", *gap);
   put(out, "searched", result.combinations);
   out["legal"] = result.bounded;
   out["replayed"] = result.replayed;

@@ -8,6 +8,7 @@
 #include "report/offers_report.h"
 #include "report/plan_report.h"
 #include "report/run_columns.h"
+#include "report/search_gap.h"
 
 namespace stepcast {
 namespace {
@@ -212,6 +213,8 @@ std::string offer_reason(const OffersReport& report, const Offer& offer) {
   if (!meets_limits(*offer.best)) {
     out += (out.empty() ? "" : "; ") + missed_text(offer.best->run.forecast);
   }
+  const std::string gap = gap_text(*offer.result, offer.best->found.prediction);
+  if (!gap.empty()) out += (out.empty() ? "" : "; ") + gap;
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "report/plan_report.h"
 #include "report/prediction_json.h"
 #include "report/run_columns.h"
+#include "report/search_gap.h"
 #include "report/text_table.h"
 
 namespace stepcast {
@@ -115,6 +116,10 @@ Json PlanWriter::object() {
   out["replayed"] = result.replayed;
   out["proven"] = result.proven;
   if (result.bound_s > 0) put(out, "bound_s", result.bound_s);
+  if (!result.found.empty()) {
+    const auto gap = gap_of(result, result.found.front().prediction);
+    if (gap) put(out, "gap", *gap);
+  }
   out["memory_limit_bytes"] = result.memory_limit;
   return out;
 }

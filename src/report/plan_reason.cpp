@@ -12,6 +12,7 @@
 #include "report/key_difference.h"
 #include "report/number_text.h"
 #include "report/plan_report.h"
+#include "report/search_gap.h"
 
 namespace stepcast {
 
@@ -78,12 +79,13 @@ std::string verdict_text(const PlanReport& report) {
         "The best of {} replayed layouts; the search ended before it had bounded all the others.",
         result.replayed);
   }
-  const double best = result.found.front().prediction.step_time.value();
+  const Prediction& best = result.found.front().prediction;
   return fmt::format(
-      "{} of {} replayed layouts; none that was not replayed is faster than {} ({}). "
+      "{} of {} replayed layouts; none that was not replayed is faster than {} ({}): it is {}. "
       "--prove makes it certain.",
       tie_text(report).empty() ? "The best" : "The first", result.replayed,
-      time_text(Seconds(result.bound_s)), signed_percent_text(result.bound_s / best - 1, 2));
+      time_text(Seconds(result.bound_s)),
+      signed_percent_text(Seconds(result.bound_s) / best.step_time - 1, 2), gap_text(result, best));
 }
 
 namespace {

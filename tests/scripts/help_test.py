@@ -7,7 +7,8 @@ import subprocess
 import unittest
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
-NAMES = ("test.sh", "build.sh", "demo.sh", "install-deps.sh", "update-docs.sh")
+NAMES = ("test.sh", "build.sh", "demo.sh", "install-deps.sh", "update-docs.sh",
+         "count-instructions.sh")
 
 
 def call(name, *words):

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far the best that a search found may be from the best that there is.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "plan/search.h"
+
+namespace stepcast {
+
+// The fraction by which the step of `best` is longer than any of the layouts that were not looked
+// at can be: 0 of what is proven, nothing where nothing bounds the others.
+std::optional<double> gap_of(const SearchResult& result, const Prediction& best);
+// "at most 6 % from the best"; empty where nothing bounds the others, and of what is proven.
+std::string gap_text(const SearchResult& result, const Prediction& best);
+
+}  // namespace stepcast
