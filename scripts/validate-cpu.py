@@ -114,6 +114,8 @@ def cases(lab):
         case("dp 2, zero 3", 2, {"dp": 2, "zero": 3}),
         case("tp 2", 2, {"tp": 2, "sequence_parallel": False}),
         case("tp 2, sequence parallel", 2, {"tp": 2}),
+        case("cp 2, ring", 2, {"cp": 2}),
+        case("cp 2, all to all", 2, {"cp": 2, "cp_method": "all_to_all"}),
         case("pp 2, gpipe", 2, {"pp": 2, "schedule": "gpipe"}),
         case("pp 2, 1f1b", 2, {"pp": 2}),
         case("pp 2, interleaved", 2, {"pp": 2, "schedule": "interleaved", "virtual_stages": 3}),

@@ -32,6 +32,7 @@ class ScratchArrays final : public KernelArrays {
   Array read(std::size_t i, const ArraySpec& spec) override { return next(Use::kRead, i, spec); }
   Array write(std::size_t i, const ArraySpec& spec) override { return next(Use::kWrite, i, spec); }
   bool has_write(std::size_t) const override { return true; }
+  bool reads_more_than(std::size_t) const override { return false; }
   HeadArray read_heads(std::size_t i, HeadSide side, const HeadSpec& spec) override {
     return {read(i, {spec.tokens * spec.width(side), spec.type}), spec.width(side)};
   }

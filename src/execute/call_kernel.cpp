@@ -133,11 +133,14 @@ void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
   const ArraySpec sums{width, norm.gradient};
   const GradientPlace place = arrays.gradient(0, sums);
   const Array bias = norm.bias ? arrays.gradient(1, sums).data : Array{};
-  const Array residual = norm.residual ? arrays.read(2, whole) : Array{};
+  // In steps the norm has kept what it read twice, last in the type of the model.
+  const bool in_steps = arrays.reads_more_than(norm.residual ? 3 : 2);
+  const std::size_t gradient = in_steps ? 2 : 1;
+  const Array residual = norm.residual ? arrays.read(gradient + 1, whole) : Array{};
   kernels.norm_backward({.kind = kind_of(norm.norm),
-                         .x = x,
+                         .x = in_steps ? arrays.read(1, whole) : x,
                          .weight = weight,
-                         .dy = arrays.read(1, whole),
+                         .dy = arrays.read(gradient, whole),
                          .residual = residual,
                          .dx = arrays.write(0, whole),
                          .weight_gradient = place.data,
@@ -145,7 +148,7 @@ void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
                          .accumulate = !place.fresh,
                          .rows = rows,
                          .width = width,
-                         .x_stride = from.stride,
+                         .x_stride = in_steps ? width : from.stride,
                          .dy_stride = width});
 }
 
@@ -208,10 +211,12 @@ void call(const Activation& activation, KernelArrays& arrays, Kernels& kernels) 
   if (activation.backward) {
     GradientPlace of_bias{{}, true};
     if (activation.bias_gradient) of_bias = arrays.gradient(0, {up_width, DataType::kFp32});
+    // In steps the gate has been kept apart, before the gradient.
+    const std::size_t gradient = arrays.reads_more_than(2) ? 2 : 1;
     kernels.activation_backward({.kind = kind,
                                  .up = up,
                                  .bias = bias,
-                                 .gradient = arrays.read(1, out),
+                                 .gradient = arrays.read(gradient, out),
                                  .up_gradient = arrays.write(0, ups),
                                  .bias_gradient = of_bias.data,
                                  .accumulate = !of_bias.fresh,
@@ -250,7 +255,8 @@ void call(const Rotary& rotary, KernelArrays& arrays, Kernels& kernels) {
                   .head_dim = rotary.head_dim,
                   .query = arrays_of(HeadSide::kQuery),
                   .key = arrays_of(HeadSide::kKey),
-                  .backward = rotary.backward});
+                  .backward = rotary.backward,
+                  .places = arrays.part().places});
 }
 
 void call(const ResidualAdd& sum, KernelArrays& arrays, Kernels& kernels) {
@@ -291,29 +297,53 @@ void call(const TokenEmbedding& embedding, KernelArrays& arrays, Kernels& kernel
   }
 }
 
+namespace {
+
+// Calls body(arguments) for runs of rows whose positions follow each other: all at once, or the
+// halves of each sequence of which a rank has parts.
+template <class Body>
+void for_positions(const PositionArguments& all, const SequencePlaces& places, const Body& body) {
+  if (places.half == 0) return body(all);
+  for (std::int64_t row = 0; row < all.rows;) {
+    const std::int64_t token = (all.first_row + row) % all.sequence;
+    PositionArguments run = all;
+    run.rows = std::min(all.rows - row, places.half - token % places.half);
+    run.x = all.x.from(row * all.width);
+    run.table = all.table.from(places.at(token) * all.width);
+    run.first_row = 0;
+    body(run);
+    row += run.rows;
+  }
+}
+
+}  // namespace
+
 void call(const PositionEmbedding& embedding, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t width = embedding.size.width, rows = embedding.size.rows();
-  const std::int64_t first = arrays.part().first_position;
   const std::int64_t elements = embedding.positions * width, offset = embedding.offset * width;
   const ArraySpec whole{embedding.size.elements, embedding.type};
   if (!embedding.backward) {
     const Array table = arrays.weight(0, {elements, embedding.type, {}, true});
-    kernels.add_positions({.x = arrays.write(0, whole),
-                           .table = table.from(offset),
-                           .rows = rows,
-                           .first_row = first,
-                           .sequence = embedding.sequence,
-                           .width = width});
+    const PositionArguments all{.x = arrays.write(0, whole),
+                                .table = table.from(offset),
+                                .rows = rows,
+                                .first_row = arrays.part().first_position,
+                                .sequence = embedding.sequence,
+                                .width = width};
+    for_positions(all, arrays.part().places,
+                  [&](const PositionArguments& run) { kernels.add_positions(run); });
     return;
   }
   const GradientPlace place = arrays.gradient(0, {elements, embedding.gradient, {}, true});
   if (place.fresh) kernels.fill(place.data, 0, elements);
-  kernels.add_positions_backward({.x = arrays.read(0, whole),
-                                  .table = place.data.from(offset),
-                                  .rows = rows,
-                                  .first_row = first,
-                                  .sequence = embedding.sequence,
-                                  .width = width});
+  const PositionArguments all{.x = arrays.read(0, whole),
+                              .table = place.data.from(offset),
+                              .rows = rows,
+                              .first_row = arrays.part().first_position,
+                              .sequence = embedding.sequence,
+                              .width = width};
+  for_positions(all, arrays.part().places,
+                [&](const PositionArguments& run) { kernels.add_positions_backward(run); });
 }
 
 // A unit's gradient may hold what the head has written.

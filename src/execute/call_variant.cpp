@@ -11,7 +11,8 @@ void call(const LatentRotary& rotary, KernelArrays& arrays, Kernels& kernels) {
                           rotary.heads,
                           rotary.plain,
                           rotary.rotary,
-                          rotary.value};
+                          rotary.value,
+                          arrays.part().places};
   const auto of_heads = [&](std::int64_t width) {
     return ArraySpec{tokens * shape.heads * width, rotary.type};
   };

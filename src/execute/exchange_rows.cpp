@@ -118,7 +118,9 @@ class RowExchange {
 bool run_on_experts(const OperationCall& call, const Collective& collective) {
   const bool counts = collective.kind == CollectiveKind::kAllGather &&
                       collective.purpose == CollectivePurpose::kRouting;
-  if (!counts && collective.kind != CollectiveKind::kAllToAll) return false;
+  const bool exchanges = collective.kind == CollectiveKind::kAllToAll &&
+                         collective.purpose != CollectivePurpose::kActivations;
+  if (!counts && !exchanges) return false;
   const RowExchange exchange(call, collective);
   if (counts) {
     exchange.gather_counts();

@@ -58,7 +58,8 @@ struct RowArray {
 struct RankPart {
   std::int64_t first_token_row = 0;   // of the table of tokens, and so of the logits
   std::optional<std::int64_t> vocab;  // tokens that there are among them; absent: all
-  std::int64_t first_position = 0;    // of its rows in a sequence
+  std::int64_t first_position = 0;    // of its rows in a sequence, as this rank has it
+  SequencePlaces places = {};         // of the tokens that it has
   float loss_scale = 1;               // of a token's loss in the step's
   float prediction_scale = 1;         // of a prediction module's loss beside the model's own
 };
@@ -70,6 +71,9 @@ class KernelArrays {
   virtual Array read(std::size_t i, const ArraySpec& spec) = 0;
   virtual Array write(std::size_t i, const ArraySpec& spec) = 0;
   virtual bool has_write(std::size_t i) const = 0;
+  // Whether more is read than so many buffers: chains that are not compiled keep more than a kernel
+  // needs, and read it again. No calibration makes it.
+  virtual bool reads_more_than(std::size_t count) const = 0;
   // An operation reads heads inside the packed projection, or in a buffer of their own.
   virtual HeadArray read_heads(std::size_t i, HeadSide side, const HeadSpec& spec) = 0;
   // It writes them likewise; all sides begin with the first buffer that it writes.

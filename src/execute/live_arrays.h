@@ -4,8 +4,24 @@
 
 #include "execute/kernel_arrays.h"
 #include "execute/operation_call.h"
+#include "execute/sequence_places.h"
 
 namespace stepcast {
+
+// Heads lie inside the packed projection, in that of queries and keys, where values lie apart, or
+// in a buffer of their own.
+inline HeadArray heads_in(const OperationCall& call, BufferId id, HeadSide side,
+                          const HeadSpec& spec) {
+  const std::int64_t elements = call.buffer(id).elements;
+  if (elements == spec.tokens * spec.packed()) {
+    return {call.data(id).from(spec.begin(side)), spec.packed()};
+  }
+  const std::int64_t both = spec.query + spec.key;
+  if (elements == spec.tokens * both && side != HeadSide::kValue) {
+    return {call.data(id).from(spec.begin(side)), both};
+  }
+  return {call.data(id), spec.width(side)};
+}
 
 class LiveArrays final : public KernelArrays {
  public:
@@ -14,15 +30,11 @@ class LiveArrays final : public KernelArrays {
   Array read(std::size_t i, const ArraySpec&) override { return call_.read(i); }
   Array write(std::size_t i, const ArraySpec&) override { return call_.write(i); }
   bool has_write(std::size_t i) const override { return i < call_.operation.writes.size(); }
+  bool reads_more_than(std::size_t count) const override {
+    return call_.operation.reads.size() > count;
+  }
   HeadArray read_heads(std::size_t i, HeadSide side, const HeadSpec& spec) override {
-    const bool packed =
-        call_.buffer(call_.operation.reads[i]).elements == spec.tokens * spec.packed();
-    if (packed) return {call_.read(i).from(spec.begin(side)), spec.packed()};
-    // Values may lie apart from queries and keys.
-    const std::int64_t both = spec.query + spec.key;
-    const bool with_keys = call_.buffer(call_.operation.reads[i]).elements == spec.tokens * both;
-    if (with_keys && side != HeadSide::kValue) return {call_.read(i).from(spec.begin(side)), both};
-    return {call_.read(i), spec.width(side)};
+    return heads_in(call_, call_.operation.reads[i], side, spec);
   }
   HeadArray write_heads(HeadSide side, const HeadSpec& spec) override {
     const bool packed =
@@ -47,9 +59,10 @@ class LiveArrays final : public KernelArrays {
     out.first_token_row = call_.tp_rank * shape.vocab;
     out.vocab = call_.scenario.model.vocab - out.first_token_row;
     if (shape.sequence_parallel) out.first_position = call_.tp_rank * shape.rows;
+    out.places = places_in_sequence(shape, call_.groups.coordinate(Axis::kCp));
     // The mean over all tokens of the step: ranks and micro-batches add up.
     const double all = static_cast<double>(call_.scenario.training.global_batch) *
-                       static_cast<double>(shape.sequence);
+                       static_cast<double>(call_.scenario.training.sequence_length);
     out.loss_scale = static_cast<float>(1 / all);
     out.prediction_scale = static_cast<float>(prediction_weight(call_.scenario.model));
     return out;

@@ -51,6 +51,19 @@ void add_loss(const OperationCall& call, const CrossEntropy& loss) {
                            .total = total});
 }
 
+// Chains that are not compiled keep what a norm reads for its backward, wide and narrow. Our
+// kernels read the latter.
+void keep_input(const OperationCall& call, const Normalization& norm) {
+  constexpr std::size_t kNarrow = 2;
+  if (norm.backward || call.operation.writes.size() <= kNarrow) return;
+  const std::int64_t rows = norm.size.rows(), width = norm.size.width;
+  const std::int64_t stride = call.buffer(call.operation.reads[0]).elements / rows;
+  call.kernels().variants().copy_columns({.from = {call.read(0), stride},
+                                          .to = {call.write(kNarrow), width},
+                                          .rows = rows,
+                                          .columns = width});
+}
+
 }  // namespace
 
 void run_operation(const OperationCall& call) {
@@ -61,12 +74,13 @@ void run_operation(const OperationCall& call) {
     if (!run_on_experts(call, *collective)) run_collective(call, *collective);
     return;
   }
-  if (run_on_state(call) || run_on_experts(call)) return;
+  if (run_on_state(call) || run_on_experts(call) || run_on_context(call)) return;
   const auto* loss = std::get_if<CrossEntropy>(&work);
   if (loss != nullptr && loss->backward) add_loss(call, *loss);
   LiveArrays arrays(call);
   const bool is_run = call_kernel(work, arrays, call.kernels());
   STEPCAST_ASSERT(is_run, "every operation of an executable program has a kernel");
+  if (const auto* norm = std::get_if<Normalization>(&work)) keep_input(call, *norm);
 }
 
 }  // namespace stepcast

@@ -105,6 +105,9 @@ std::vector<std::int64_t> count_chosen(const OperationCall& call, const ExpertSh
                                        Array chosen);
 Tensor order_on_device(const OperationCall& call, const ExpertRows& rows);  // ExpertRows::order()
 
+// Work of attention over a sequence that ranks share. False for other work.
+bool run_on_context(const OperationCall& call);
+
 // Work of a layer of experts, whose sizes are those of the rows that there are. False for other
 // work.
 bool run_on_experts(const OperationCall& call);

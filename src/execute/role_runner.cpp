@@ -6,11 +6,14 @@
 
 #include "core/assert.h"
 #include "core/overloaded.h"
+#include "execute/sequence_places.h"
 #include "layout/pipeline.h"
 #include "program/walk.h"
 
 namespace stepcast {
 namespace {
+
+constexpr const char* kOffloaded = "check_executable() refuses offloaded states";
 
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
@@ -21,6 +24,14 @@ void expect_collectives_beside(const Operation& operation) {
   STEPCAST_ASSERT(operation.stream == BlockStream::kCompute ||
                       std::holds_alternative<Collective>(operation.work),
                   "only collectives run beside what a block computes");
+}
+
+// Into a tensor of its own. Rows of experts that a rank without others would get are its own.
+bool brings_from_others(const Collective& collective) {
+  return collective.kind == CollectiveKind::kAllGather ||
+         collective.kind == CollectiveKind::kSendReceive ||
+         (collective.kind == CollectiveKind::kAllToAll &&
+          collective.purpose == CollectivePurpose::kActivations);
 }
 
 constexpr auto kWorkspace = static_cast<std::size_t>(MemoryCategory::kWorkspace);
@@ -142,7 +153,9 @@ void RoleRunner::issue(std::int32_t index) {
                           device_->wait(awaited(what));
                           compute([] {});
                         },
-                        [&](const HostCopy& moved) { post(copy(moved)); }},
+                        [&](const ActivationCopy& moved) { post(copy(moved)); },
+                        [](const StateCopy&) { STEPCAST_ASSERT(false, kOffloaded); },
+                        [](const HostUpdate&) { STEPCAST_ASSERT(false, kOffloaded); }},
              what.work);
   close_windows(what);
 }
@@ -221,10 +234,11 @@ Tensor RoleRunner::choose_experts(std::int32_t micro_batch) {
   const auto top_k = static_cast<std::size_t>(scenario_.model.moe->top_k);
   std::vector<std::int64_t> out(static_cast<std::size_t>(shape_.rows) * top_k);
   const std::int64_t first = shape_.sequence_parallel ? point_.tp * shape_.rows : 0;
+  const SequencePlaces places = places_in_sequence(shape_, point_.cp);
   for (std::int64_t i = 0; i < shape_.rows; ++i) {
     const std::int64_t token = first + i;
-    choice_->choose(first_sequence(micro_batch) + token / shape_.sequence, token % shape_.sequence,
-                    shape_.sequence,
+    choice_->choose(first_sequence(micro_batch) + token / shape_.sequence,
+                    places.at(token % shape_.sequence), scenario_.training.sequence_length,
                     std::span(out).subspan(static_cast<std::size_t>(i) * top_k, top_k));
   }
   return put(out);
@@ -243,7 +257,8 @@ Tensor RoleRunner::put(const std::vector<std::int64_t>& values) {
 }
 
 MicroBatch RoleRunner::load(std::int32_t micro_batch) {
-  const std::int64_t sequence = shape_.sequence;
+  const std::int64_t sequence = scenario_.training.sequence_length;
+  const SequencePlaces places = places_in_sequence(shape_, point_.cp);
   const auto copies = static_cast<std::size_t>(2 + scenario_.model.mtp_layers);
   std::vector<std::int64_t> text(static_cast<std::size_t>(sequence) + copies - 1);
   std::vector<std::vector<std::int64_t>> later(copies);  // by how much
@@ -251,8 +266,9 @@ MicroBatch RoleRunner::load(std::int32_t micro_batch) {
     const std::int64_t index = first_sequence(micro_batch) + b;
     text_.sequence((step_ - 1) * scenario_.training.global_batch + index, text);
     for (std::size_t by = 0; by < copies; ++by) {
-      const auto begin = text.begin() + static_cast<std::int64_t>(by);
-      later[by].insert(later[by].end(), begin, begin + sequence);
+      for (std::int64_t token = 0; token < shape_.sequence; ++token) {
+        later[by].push_back(text[static_cast<std::size_t>(places.at(token)) + by]);
+      }
     }
   }
   MicroBatch out;
@@ -353,7 +369,7 @@ void RoleRunner::give_birth(const Block& block, const Operation& operation,
                             const std::vector<BufferId>& births, BlockInstance& instance) {
   if (std::holds_alternative<Alias>(operation.work)) return;  // it gets its input's tensor
   const auto* collective = std::get_if<Collective>(&operation.work);
-  const bool gathers = collective != nullptr && collective->kind == CollectiveKind::kAllGather;
+  const bool gathers = collective != nullptr && brings_from_others(*collective);
   for (const BufferId id : births) {
     instance.buffers[id.index()] =
         memory_.make_in_block(block.buffers[id.index()], stream_of(operation.stream), gathers);

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "core/assert.h"
-#include "execute/operation_call.h"
+#include "execute/live_arrays.h"
 
 namespace stepcast {
 namespace {
@@ -15,10 +15,18 @@ class BlockCollective {
     const auto [communicator, members, place] =
         call.groups.member(collective.group, stream_of(call.operation.stream));
     group_ = communicator;
-    if (collective.purpose != CollectivePurpose::kActivations) {
-      combine_loss(call, collective.purpose);
-    } else {
-      move_activations(call, collective, members, place);
+    switch (collective.purpose) {
+      case CollectivePurpose::kActivations:
+        move_activations(call, collective, members, place);
+        break;
+      case CollectivePurpose::kKeys:
+        move_heads(call, collective, HeadSide::kKey, members, place);
+        break;
+      case CollectivePurpose::kValues:
+        move_heads(call, collective, HeadSide::kValue, members, place);
+        break;
+      default:
+        combine_loss(call, collective.purpose);
     }
   }
 
@@ -30,6 +38,10 @@ class BlockCollective {
         return group_->start_all_reduce(moved_, reduction_, after);
       case CollectiveKind::kAllGather:
         return group_->start_all_gather(moved_, after);
+      case CollectiveKind::kAllToAll:
+        return group_->start_all_to_all(moved_, received_, after);
+      case CollectiveKind::kSendReceive:
+        return group_->start_messages(messages_, after);
       default:
         return group_->start_reduce_scatter(moved_, after);
     }
@@ -48,15 +60,15 @@ class BlockCollective {
   struct Copy {
     Array from{}, to{};
     std::int64_t count = 0;
-    // Set when the rows of `from` are longer than those of `to`: their last columns are copied.
-    std::int64_t rows = 0, stride = 0;
+    // Set when rows of `from` or `to` are parts of longer ones.
+    std::int64_t rows = 0, from_stride = 0, to_stride = 0;
 
     void run(Kernels& kernels) const {
       if (rows > 0) {
-        const std::int64_t columns = count / rows;
-        const Array last = from.from(stride - columns);
-        kernels.variants().copy_columns(
-            {.from = {last, stride}, .to = {to, columns}, .rows = rows, .columns = columns});
+        kernels.variants().copy_columns({.from = {from, from_stride},
+                                         .to = {to, to_stride},
+                                         .rows = rows,
+                                         .columns = count / rows});
       } else if (count > 0) {
         kernels.copy(from, to, count);
       }
@@ -75,6 +87,11 @@ class BlockCollective {
       case CollectiveKind::kAllGather:
         before_ = own_part(call, own);
         return move(call.write(0), count);
+      case CollectiveKind::kAllToAll:
+        received_ = {call.write(0).data, count, call.write(0).type};
+        return move(call.read(0), count);
+      case CollectiveKind::kSendReceive:
+        return pass_on(call, members, place);
       case CollectiveKind::kReduceScatter:
         behind_ = {call.read(0).from(own.begin), call.write(0), own.size()};
         return move(call.read(0), count);
@@ -89,9 +106,48 @@ class BlockCollective {
     const std::int64_t elements = call.buffer(call.operation.reads[0]).elements;
     if (elements > own.size()) {
       out.rows = call.shape.rows;
-      out.stride = elements / call.shape.rows;
+      out.from_stride = elements / out.rows;
+      out.to_stride = own.size() / out.rows;
+      out.from = out.from.from(out.from_stride - out.to_stride);
     }
     return out;
+  }
+
+  // Around a ring: forward to the next rank, and backward home. Each tensor that is read arrives,
+  // from the rank on the other side, as the one that is written in its place.
+  void pass_on(const OperationCall& call, int members, int place) {
+    const int step = call.operation.phase == Phase::kBackward ? members - 1 : 1;
+    const int to = (place + step) % members, from = (place + members - step) % members;
+    const auto message = [&](int peer, bool sends, BufferId id) {
+      const Array array = call.data(id);
+      messages_.push_back({peer, sends, {array.data, call.buffer(id).elements, array.type}});
+    };
+    for (const BufferId id : call.operation.reads) message(to, true, id);
+    for (const BufferId id : call.operation.writes) message(from, false, id);
+  }
+
+  // Keys of all ranks lie before the values. A rank's own ones may be columns of packed rows.
+  void move_heads(const OperationCall& call, const Collective& collective, HeadSide side,
+                  int members, int place) {
+    const Shape& shape = call.shape;
+    const std::int64_t count = collective.bytes / size_of(collective.type);
+    const Slice own = slice_of(count, members, place);
+    const bool gathers = collective.kind == CollectiveKind::kAllGather;
+    const BufferId whole = gathers ? call.operation.writes[0] : call.operation.reads[0];
+    const BufferId id = gathers ? call.operation.reads[0] : call.operation.writes[0];
+    const std::int64_t begin = side == HeadSide::kValue ? call.buffer(whole).elements - count : 0;
+    const Array moved = call.data(whole).from(begin);
+    move(moved, count);
+    const std::int64_t width = own.size() / shape.tokens;
+    const HeadSpec spec{shape.tokens, shape.heads * shape.head_dim, width, width, collective.type};
+    const HeadArray heads = call.buffer(id).elements == own.size() ? HeadArray{call.data(id), width}
+                                                                   : heads_in(call, id, side, spec);
+    const Array there = moved.from(own.begin);
+    if (gathers) {
+      before_ = {heads.array, there, own.size(), shape.tokens, heads.stride, width};
+    } else {
+      behind_ = {there, heads.array, own.size(), shape.tokens, width, heads.stride};
+    }
   }
 
   // Parts of the loss statistics: largest logit, sum of exponentials, target logit.
@@ -113,7 +169,8 @@ class BlockCollective {
   DeviceCommunicator* group_ = nullptr;
   CollectiveKind kind_;
   Reduction reduction_ = Reduction::kSum;
-  DeviceBuffer moved_;
+  DeviceBuffer moved_, received_;
+  std::vector<DeviceCommunicator::Message> messages_;
   Copy before_, behind_;
   Tensor local_;  // largest logits before they are put together
 };

@@ -6,6 +6,7 @@
 // statistics (log-sum-exp, parts of the loss) are fp32. Arrays that may be absent say so.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -209,6 +210,7 @@ struct RotaryArguments {
   RotaryArrays query;
   RotaryArrays key;
   bool backward;
+  SequencePlaces places = {};
 };
 
 struct BiasGradientArguments {
@@ -334,6 +336,38 @@ struct CopyColumnsArguments {
   StridedRows to;
   std::int64_t rows;
   std::int64_t columns;
+};
+
+// Rows that lie at three distances: row (i, j, k) begins i*strides[0] + j*strides[1] +
+// k*strides[2] elements behind the first.
+struct SpreadRows {
+  Array array = {};
+  std::array<std::int64_t, 3> strides{};
+};
+
+// Rows of `columns` elements, of which each is the sum of `terms` that lie `term_stride` apart, go
+// to others, or are added to them. Without a place to come from they are zeros.
+struct SpreadRowsArguments {
+  SpreadRows from;
+  SpreadRows to;
+  std::array<std::int64_t, 3> counts{1, 1, 1};
+  std::int64_t columns = 0;
+  std::int64_t terms = 1, term_stride = 0;
+  bool adds = false;
+};
+
+// Attention over some of the keys joins that over others. They have met `rows` of the `all_rows`
+// queries of a sequence, from `first_row` on. Contexts of both lie alike; `part_sums` are
+// log-sum-exps of batch x heads x rows, sequences all_rows x heads apart, and `sums` of batch x
+// heads x all_rows. The first part is taken as it is.
+struct MergedPartArguments {
+  std::int64_t batch, heads, width;
+  std::int64_t rows, all_rows, first_row;
+  HeadArray part;
+  Array part_sums = {};
+  HeadArray context;
+  Array sums = {};
+  bool is_first = false;
 };
 
 // `bias` (by columns) and `residual` may be absent. The mask is int8, 1 for what is kept.

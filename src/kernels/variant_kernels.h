@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of layers that are no plain attention and MLP (docs/moe.md): latent attention, prediction
-// modules and mixtures of experts; and dropout. Scores, routing weights and their gradients are
-// fp32. Formulas are those of the functions of the same names in kernels/cpu.
+// modules and mixtures of experts; those of context parallelism; and dropout. Scores, routing
+// weights and their gradients are fp32. Formulas are those of the functions of the same names in
+// kernels/cpu.
 #pragma once
 
 #include "kernels/arguments.h"
@@ -15,6 +16,8 @@ class VariantKernels {
   virtual void latent_rotary(const LatentRotaryArguments& call) = 0;
   virtual void latent_rotary_backward(const LatentRotaryGradientArguments& call) = 0;
   virtual void copy_columns(const CopyColumnsArguments& call) = 0;
+  virtual void spread_rows(const SpreadRowsArguments& call) = 0;
+  virtual void merge_part(const MergedPartArguments& call) = 0;
 
   // out = the kept elements of x (+ bias), scaled, (+ residual).
   virtual void dropout(const DropoutArguments& call) = 0;

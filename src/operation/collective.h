@@ -28,7 +28,8 @@ const char* name_of(CollectiveKind kind);
 
 // A collective puts together activations or their gradients; one of the three figures of every
 // token that the loss over a cut vocabulary needs; the largest elements of tensors, for scales of
-// fp8; or tokens on their way to experts and back, and what the router says of them.
+// fp8; tokens on their way to experts and back, and what the router says of them; or the keys or
+// the values of a sequence that ranks share, or their gradients.
 enum class CollectivePurpose {
   kActivations,
   kLossMaximum,
@@ -37,7 +38,9 @@ enum class CollectivePurpose {
   kScale,
   kDispatch,
   kCombine,
-  kRouting
+  kRouting,
+  kKeys,
+  kValues
 };
 const char* name_of(CollectivePurpose purpose);
 

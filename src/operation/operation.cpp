@@ -39,10 +39,22 @@ const char* name_of(CollectiveKind kind) {
 }
 
 const char* name_of(CollectivePurpose purpose) {
-  static constexpr std::array<const char*, 8> kNames{"activations", "loss_maximum", "loss_target",
-                                                     "loss_sum",    "scale",        "dispatch",
-                                                     "combine",     "routing"};
+  static constexpr std::array<const char*, 10> kNames{
+      "activations", "loss_maximum", "loss_target", "loss_sum", "scale",
+      "dispatch",    "combine",      "routing",     "keys",     "values"};
   return named(kNames, purpose);
+}
+
+const char* name_of(ContextTensor tensor) {
+  static constexpr std::array<const char*, 5> kNames{"query", "key", "value", "context",
+                                                     "key_value"};
+  return named(kNames, tensor);
+}
+
+const char* name_of(ContextMove move) {
+  static constexpr std::array<const char*, 6> kNames{"pack",        "narrow",       "split_heads",
+                                                     "join_tokens", "split_tokens", "join_heads"};
+  return named(kNames, move);
 }
 
 const char* name_of(GemmRole role) {

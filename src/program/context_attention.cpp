@@ -14,6 +14,7 @@ struct Part {
         rows(of.sequence * exchange),
         heads(own.heads / exchange),
         kv_heads(of.ring_in_fp32 ? heads : own.kv_heads / exchange),
+        copies{of.ring_in_fp32 ? own.heads / own.kv_heads : 0},
         key_dim(own.key_dim),
         value_dim(own.value_dim),
         span(own.span),
@@ -51,13 +52,19 @@ struct Part {
     if (span.chunk && span.chunk.value < tokens) return span.chunk.value / 2;
     return tokens / 2;
   }
-  std::int64_t statistics(std::int64_t queries) const { return shape.batch * heads * queries; }
+  std::int64_t statistics() const { return shape.batch * heads * rows; }
   std::int64_t key_value() const { return key + value; }
+  // Each of so many ranks has `own_rows` of a sequence.
+  ContextSizes sizes(std::int64_t own_rows, std::int64_t ranks) const {
+    return {shape.batch, own_rows, heads, kv_heads, key_dim, value_dim, ranks};
+  }
+  ContextSizes ring_sizes() const { return sizes(rows, ring); }
 
   const Shape& shape;
   std::int64_t exchange, ring;
   std::int64_t rows;  // of a sequence, on this rank
   std::int64_t heads, kv_heads;
+  OptionalCount copies;  // of the model's keys, where kv_heads are more
   std::int64_t key_dim, value_dim;
   AttentionSpan span;
   std::int64_t query, context, key, value;  // elements
@@ -68,14 +75,23 @@ struct Part {
 
 // One step of the ring. The own block is causal. In blocks from ranks before this one, all queries
 // see the half from the sequence's begin; in those behind, the second half of the queries sees all.
-// Which are which depends on the rank, and all do the same work: here they take turns.
+// Which are which depends on the rank, and all do the same work: here they take turns. In memory
+// they differ: the last rank's queries see something in every step, and so its results are whole.
+// Buffers are as large as that rank's, whose memory is the most.
 struct RingStep {
   RingStep(const Part& part, std::int64_t index)
-      : causal(index == 0),
+      : number{index + 1},
+        causal(index == 0),
         queries(index > 0 && index % 2 == 0 ? part.rows / 2 : part.rows),
         keys(index % 2 == 1 ? part.rows / 2 : part.rows) {}
+  OptionalCount number;
   bool causal;
   std::int64_t queries, keys;
+  Attention attention(const Part& part, bool backward) const {
+    Attention out = part.attention(backward, queries, keys, causal);
+    out.ring_step = number;
+    return out;
+  }
   std::int64_t query_elements(const Part& part) const { return part.query / part.rows * queries; }
   std::int64_t context_elements(const Part& part) const {
     return part.context / part.rows * queries;
@@ -83,10 +99,22 @@ struct RingStep {
   std::int64_t key_elements(const Part& part) const { return part.key_value() / part.rows * keys; }
 };
 
-void copy(BlockBuilder& builder, const char* name, bool backward, DataType type,
-          std::int64_t elements, BlockBuilder::Buffers reads, BlockBuilder::Buffers writes) {
+// A kernel that reads and writes each element once.
+struct Moved {
+  const char* name;
+  ContextMove move;
+  ContextTensor of;
+  bool backward;
+  std::int64_t elements;
+};
+void copy(BlockBuilder& builder, const Moved& moved, const ContextSizes& sizes,
+          OptionalCount copies, DataType type, BlockBuilder::Buffers reads,
+          BlockBuilder::Buffers writes) {
   const double bytes = 2.0 * static_cast<double>(size_of(type));
-  builder.add(name, ContextCopy{backward, type, builder.size(elements, 0, bytes)}, reads, writes);
+  builder.add(moved.name,
+              ContextCopy{moved.move, moved.of, moved.backward, sizes, copies, type,
+                          builder.size(moved.elements, 0, bytes)},
+              reads, writes);
 }
 
 // One kernel reads both, or only the new one where it is the first, and writes the sum.
@@ -119,29 +147,36 @@ KernelSize merge_in_steps(const BlockBuilder& builder, bool backward, std::int64
   return out;
 }
 
-// `whole`: elements of all rows; `elements`: of those that this step had.
+// `whole`: elements of all rows; `elements`: of those that this step, or this piece, had.
 struct Merged {
   const char* name;
+  ContextTensor of;
   bool backward;
   std::int64_t elements, whole;
   bool first;
+  OptionalCount ring_step, piece = {};
 };
-void merge(BlockBuilder& builder, const Merged& one, BlockBuilder::Buffers reads,
+void merge(BlockBuilder& builder, const Part& part, const Merged& one, BlockBuilder::Buffers reads,
            BlockBuilder::Buffers writes) {
   const Shape& shape = builder.shape();
   const KernelSize size =
       shape.ring_in_fp32 ? merge_in_steps(builder, one.backward, one.elements, one.whole, one.first)
                          : one_merge(builder, one.elements, one.first);
-  builder.add(one.name, PartialMerge{one.backward, shape.type, size}, reads, writes);
+  builder.add(one.name,
+              PartialMerge{one.of, one.backward, part.ring_sizes(), one.first, one.ring_step,
+                           one.piece, shape.type, size},
+              reads, writes);
 }
 
 // The sum in the model's type; of keys and values also over the query heads that share them.
-void narrow(BlockBuilder& builder, const char* name, bool backward, std::int64_t elements,
-            BufferId from, BufferId to) {
+void narrow(BlockBuilder& builder, const Part& part, const char* name, ContextTensor of,
+            bool backward, std::int64_t elements, BufferId from, BufferId to) {
   const Shape& shape = builder.shape();
   const auto bytes = static_cast<double>(size_of(DataType::kFp32) + shape.element);
-  builder.add(name, ContextCopy{backward, shape.type, builder.size(elements, 0, bytes)}, {from},
-              {to});
+  builder.add(name,
+              ContextCopy{ContextMove::kNarrow, of, backward, part.ring_sizes(), part.copies,
+                          shape.type, builder.size(elements, 0, bytes)},
+              {from}, {to});
 }
 
 // Tensors of this rank's tokens with all heads, for those of all tokens with its share of the
@@ -149,23 +184,30 @@ void narrow(BlockBuilder& builder, const char* name, bool backward, std::int64_t
 // sequence; copies run beside the messages of the tensors before.
 struct Exchanged {
   const char* name;
+  ContextTensor of;
   std::int64_t elements;
   BufferId from, to;
 };
-void exchange(BlockBuilder& builder, const Part& part, bool backward, DataType type,
+enum class Target { kShareOfHeads, kOwnTokens };
+void exchange(BlockBuilder& builder, const Part& part, bool backward, Target target, DataType type,
               const std::vector<Exchanged>& tensors) {
+  const bool to_heads = target == Target::kShareOfHeads;
+  const ContextMove leaving = to_heads ? ContextMove::kSplitHeads : ContextMove::kSplitTokens;
+  const ContextMove coming = to_heads ? ContextMove::kJoinTokens : ContextMove::kJoinHeads;
+  const ContextSizes sizes = part.sizes(part.rows / part.exchange, part.exchange);
   std::vector<BufferId> arrived;
   for (const Exchanged& tensor : tensors) {
     const BufferId sent = builder.buffer("exchange_sent", tensor.elements, type);
     arrived.push_back(builder.buffer("exchange_received", tensor.elements, type));
-    copy(builder, "exchange_order", backward, type, tensor.elements, {tensor.from}, {sent});
+    copy(builder, {"exchange_order", leaving, tensor.of, backward, tensor.elements}, sizes, {},
+         type, {tensor.from}, {sent});
     builder.collective(tensor.name, CollectiveKind::kAllToAll, part.exchange_group(),
                        tensor.elements, type, {sent}, {arrived.back()},
                        CollectivePurpose::kActivations, BlockStream::kCommunication);
   }
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    copy(builder, "sequence_order", backward, type, tensors[i].elements, {arrived[i]},
-         {tensors[i].to});
+    copy(builder, {"sequence_order", coming, tensors[i].of, backward, tensors[i].elements}, sizes,
+         {}, type, {arrived[i]}, {tensors[i].to});
   }
 }
 
@@ -174,10 +216,10 @@ QkvBuffers exchange_in(BlockBuilder& builder, const Part& part, const QkvBuffers
   const QkvBuffers out{builder.buffer("query_by_heads", part.query, part.type),
                        builder.buffer("key_by_heads", part.key, part.type),
                        builder.buffer("value_by_heads", part.value, part.type)};
-  exchange(builder, part, false, part.type,
-           {{"exchange_query", part.query, qkv.query, out.query},
-            {"exchange_key", part.key, qkv.key, out.key},
-            {"exchange_value", part.value, qkv.value, out.value}});
+  exchange(builder, part, false, Target::kShareOfHeads, part.type,
+           {{"exchange_query", ContextTensor::kQuery, part.query, qkv.query, out.query},
+            {"exchange_key", ContextTensor::kKey, part.key, qkv.key, out.key},
+            {"exchange_value", ContextTensor::kValue, part.value, qkv.value, out.value}});
   return out;
 }
 
@@ -187,8 +229,9 @@ QkvBuffers exchange_in(BlockBuilder& builder, const Part& part, const QkvBuffers
 void ring_forward(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv,
                   CoreAttentionBuffers& out, BufferId context) {
   BufferId key_value = builder.buffer("key_value", part.key_value(), part.type);
-  copy(builder, "pack_key_value", false, part.type, part.key_value(), {qkv.key, qkv.value},
-       {key_value});
+  copy(builder,
+       {"pack_key_value", ContextMove::kPack, ContextTensor::kKeyValue, false, part.key_value()},
+       part.ring_sizes(), part.copies, part.type, {qkv.key, qkv.value}, {key_value});
   const bool at_once = part.shape.ring_in_fp32;
   const BufferId wide =
       at_once ? builder.buffer("wide_context", part.context, part.summed()) : BufferId{};
@@ -202,23 +245,29 @@ void ring_forward(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv
                          part.key_value(), part.type, {key_value}, {next},
                          CollectivePurpose::kActivations, BlockStream::kCommunication);
     }
-    partial.push_back(builder.activation("partial_context", step.context_elements(part)));
-    sums.push_back(builder.buffer("partial_sums", part.statistics(step.queries), DataType::kFp32));
-    builder.add("attention", part.attention(false, step.queries, step.keys, step.causal),
-                {qkv.query, key_value}, {partial.back(), sums.back()});
+    partial.push_back(builder.activation("partial_context", part.context));
+    sums.push_back(builder.buffer("partial_sums", part.statistics(), DataType::kFp32));
+    builder.add("attention", step.attention(part, false), {qkv.query, key_value},
+                {partial.back(), sums.back()});
     if (at_once) {
-      merge(builder, {"merge_partial", false, step.context_elements(part), part.context, i == 0},
+      merge(builder, part,
+            {"merge_partial", ContextTensor::kContext, false, step.context_elements(part),
+             part.context, i == 0, step.number},
             {partial.back(), sums.back()}, {wide, out.softmax});
     }
     received.push_back(key_value);
     if (next.valid()) key_value = next;
   }
-  if (at_once) narrow(builder, "narrow_context", false, part.context, wide, context);
+  if (at_once) {
+    narrow(builder, part, "narrow_context", ContextTensor::kContext, false, part.context, wide,
+           context);
+  }
   for (std::size_t i = 0; i < partial.size() && !at_once; ++i) {
-    const std::int64_t elements =
-        RingStep(part, static_cast<std::int64_t>(i)).context_elements(part);
-    merge(builder, {"merge_partial", false, elements, part.context, i == 0}, {partial[i], sums[i]},
-          {context, out.softmax});
+    const RingStep step(part, static_cast<std::int64_t>(i));
+    merge(builder, part,
+          {"merge_partial", ContextTensor::kContext, false, step.context_elements(part),
+           part.context, i == 0, step.number},
+          {partial[i], sums[i]}, {context, out.softmax});
   }
   for (const BufferId id : received) builder.last().reads.push_back(id);
   out.read = {qkv.query, key_value, key_value};
@@ -251,33 +300,39 @@ void ring_backward(BlockBuilder& builder, const Part& part, const CoreAttentionB
                                (i > 0 ? part.key_value() * size_of(wide) : 0);
     if (bytes > 0) {
       builder.collective("ring_gradients", CollectiveKind::kSendReceive, part.ring_group(),
-                         bytes / size_of(wide), wide, {key_value, travelling}, {},
-                         CollectivePurpose::kActivations, BlockStream::kCommunication);
+                         bytes / size_of(wide), wide, {last ? BufferId{} : key_value, travelling},
+                         {}, CollectivePurpose::kActivations, BlockStream::kCommunication);
       for (const BufferId id : {next, arrived}) {
         if (id.valid()) builder.last().writes.push_back(id);
       }
     }
     const std::int64_t queries = step.query_elements(part), keys = step.key_elements(part);
-    const BufferId query_part = builder.activation("partial_query_gradient", queries);
-    const BufferId key_part = builder.activation("partial_key_value_gradient", keys);
-    const BufferId accumulator =
-        builder.buffer("query_accumulator", queries, DataType::kFp32, MemoryCategory::kWorkspace);
-    builder.add("attention_backward", part.attention(true, step.queries, step.keys, step.causal),
+    const BufferId query_part = builder.activation("partial_query_gradient", part.query);
+    const BufferId key_part = builder.activation("partial_key_value_gradient", part.key_value());
+    const BufferId accumulator = builder.buffer("query_accumulator", part.query, DataType::kFp32,
+                                                MemoryCategory::kWorkspace);
+    builder.add("attention_backward", step.attention(part, true),
                 {saved.read.query, key_value, context, saved.softmax, context_gradient},
                 {query_part, key_part, accumulator});
-    merge(builder, {"add_query_gradient", true, queries, part.query, i == 0}, {query_part},
-          {query_sum});
+    merge(builder, part,
+          {"add_query_gradient", ContextTensor::kQuery, true, queries, part.query, i == 0,
+           step.number},
+          {query_part}, {query_sum});
     const BufferId sum =
         last ? key_sum : builder.buffer("travelling_gradient", part.key_value(), wide);
-    merge(builder, {"add_key_value_gradient", true, keys, part.key_value(), i == 0},
+    merge(builder, part,
+          {"add_key_value_gradient", ContextTensor::kKeyValue, true, keys, part.key_value(), i == 0,
+           step.number},
           {key_part, arrived}, {sum});
     if (last && !in_fp32) also_values(builder, gradient);
     travelling = sum;
     key_value = next;
   }
   if (in_fp32) {
-    narrow(builder, "narrow_query_gradient", true, part.query, query_sum, gradient.query);
-    narrow(builder, "narrow_key_value_gradient", true, part.key_value(), key_sum, gradient.key);
+    narrow(builder, part, "narrow_query_gradient", ContextTensor::kQuery, true, part.query,
+           query_sum, gradient.query);
+    narrow(builder, part, "narrow_key_value_gradient", ContextTensor::kKeyValue, true,
+           part.key_value(), key_sum, gradient.key);
     also_values(builder, gradient);
   }
 }
@@ -286,28 +341,37 @@ void ring_backward(BlockBuilder& builder, const Part& part, const CoreAttentionB
 BufferId gather_key_value(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv) {
   const std::int64_t whole = part.key_value() * part.ring;
   const BufferId gathered = builder.buffer("gathered_key_value", whole, part.type);
-  const auto gather = [&](const char* name, BufferId from, std::int64_t own) {
+  const auto gather = [&](const char* name, BufferId from, std::int64_t own,
+                          CollectivePurpose purpose) {
     builder.collective(name, CollectiveKind::kAllGather, part.ring_group(), own * part.ring,
-                       part.type, {from}, {gathered});
+                       part.type, {from}, {gathered}, purpose);
   };
-  gather("gather_key", qkv.key, part.key);
-  gather("gather_value", qkv.value, part.value);
+  gather("gather_key", qkv.key, part.key, CollectivePurpose::kKeys);
+  gather("gather_value", qkv.value, part.value, CollectivePurpose::kValues);
   const BufferId ordered = builder.buffer("ordered_key_value", whole, part.type);
-  copy(builder, "sequence_order", false, part.type, whole, {gathered}, {ordered});
+  copy(builder,
+       {"sequence_order", ContextMove::kJoinTokens, ContextTensor::kKeyValue, false, whole},
+       part.ring_sizes(), {}, part.type, {gathered}, {ordered});
   return ordered;
 }
 
 // The two pieces of this rank, each against the keys before its end. Together they see as many as
 // on any other rank: here each sees half of the sequence, or what a window or a chunk leaves of it.
-constexpr int kPieces = 2;
+constexpr std::int64_t kPieces = 2;
+
+Attention attention_of_piece(const Part& part, bool backward, std::int64_t piece) {
+  Attention out =
+      part.attention(backward, part.rows / kPieces, part.seen(part.rows * part.ring), false);
+  out.piece = {piece};
+  return out;
+}
 
 void gather_forward(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv,
                     const CoreAttentionBuffers& out) {
   const BufferId key_value = gather_key_value(builder, part, qkv);
-  for (int piece = 0; piece < kPieces; ++piece) {
-    builder.add("attention",
-                part.attention(false, part.rows / 2, part.seen(part.rows * part.ring), false),
-                {qkv.query, key_value}, {out.context, out.softmax});
+  for (std::int64_t piece = 1; piece <= kPieces; ++piece) {
+    builder.add("attention", attention_of_piece(part, false, piece), {qkv.query, key_value},
+                {out.context, out.softmax});
   }
 }
 
@@ -317,23 +381,38 @@ void gather_backward(BlockBuilder& builder, const Part& part, const CoreAttentio
   const std::int64_t whole = part.key_value() * part.ring;
   const BufferId key_value = gather_key_value(builder, part, qkv);
   const BufferId of_keys = builder.activation("whole_key_value_gradient", whole);
-  for (int piece = 0; piece < kPieces; ++piece) {
-    const BufferId accumulator = builder.buffer("query_accumulator", part.query / 2,
+  for (std::int64_t piece = 1; piece <= kPieces; ++piece) {
+    const Attention attention = attention_of_piece(part, true, piece);
+    const BufferId accumulator = builder.buffer("query_accumulator", part.query / kPieces,
                                                 DataType::kFp32, MemoryCategory::kWorkspace);
-    builder.add("attention_backward",
-                part.attention(true, part.rows / 2, part.seen(part.rows * part.ring), false),
+    // It has room for the piece that sees all keys.
+    const BufferId key_part = builder.activation("partial_key_value_gradient", whole);
+    builder.add("attention_backward", attention,
                 {qkv.query, key_value, saved.context, saved.softmax, context_gradient},
-                {gradient.query, of_keys, accumulator});
+                {gradient.query, key_part, accumulator});
+    const std::int64_t seen = part.key_value() / part.rows * attention.key_length;
+    merge(builder, part,
+          {"add_key_value_gradient",
+           ContextTensor::kKeyValue,
+           true,
+           seen,
+           whole,
+           piece == 1,
+           {},
+           {piece}},
+          {key_part}, {of_keys});
   }
   const DataType wide = part.shape.type;
   const BufferId ordered = builder.activation("ordered_key_value_gradient", whole);
-  copy(builder, "rank_order", true, wide, whole, {of_keys}, {ordered});
-  const auto reduce = [&](const char* name, BufferId to, std::int64_t own) {
+  copy(builder, {"rank_order", ContextMove::kSplitTokens, ContextTensor::kKeyValue, true, whole},
+       part.ring_sizes(), {}, wide, {of_keys}, {ordered});
+  const auto reduce = [&](const char* name, BufferId to, std::int64_t own,
+                          CollectivePurpose purpose) {
     builder.collective(name, CollectiveKind::kReduceScatter, part.ring_group(), own * part.ring,
-                       wide, {ordered}, {to});
+                       wide, {ordered}, {to}, purpose);
   };
-  reduce("reduce_key_gradient", gradient.key, part.key);
-  reduce("reduce_value_gradient", gradient.value, part.value);
+  reduce("reduce_key_gradient", gradient.key, part.key, CollectivePurpose::kKeys);
+  reduce("reduce_value_gradient", gradient.value, part.value, CollectivePurpose::kValues);
 }
 
 // The kernel over all tokens and a share of the heads, where no ring is left.
@@ -344,8 +423,7 @@ void whole_backward(BlockBuilder& builder, const Part& part, const CoreAttention
   builder.add("attention_backward", part.whole(true),
               {saved.read.query, saved.read.key, saved.read.value, context, saved.softmax,
                context_gradient},
-              {gradient.query, gradient.key, accumulator});
-  also_values(builder, gradient);
+              {gradient.query, gradient.key, gradient.value, accumulator});
 }
 
 }  // namespace
@@ -356,7 +434,7 @@ CoreAttentionBuffers context_attention(BlockBuilder& builder, const ContextHeads
   const Part part(shape, heads);
   CoreAttentionBuffers out;
   out.context = builder.activation("context", shape.tokens * heads.heads * heads.value_dim);
-  out.softmax = builder.buffer("log_sum_exp", part.statistics(part.rows), DataType::kFp32);
+  out.softmax = builder.buffer("log_sum_exp", part.statistics(), DataType::kFp32);
   if (shape.cp_method == ContextMethod::kAllGather) {
     gather_forward(builder, part, qkv, out);
     out.read = qkv;
@@ -375,8 +453,8 @@ CoreAttentionBuffers context_attention(BlockBuilder& builder, const ContextHeads
   }
   if (!exchanges) return out;
   out.written = context;
-  exchange(builder, part, false, shape.type,
-           {{"exchange_context", part.context, context, out.context}});
+  exchange(builder, part, false, Target::kOwnTokens, shape.type,
+           {{"exchange_context", ContextTensor::kContext, part.context, context, out.context}});
   return out;
 }
 
@@ -393,15 +471,19 @@ void context_attention_backward(BlockBuilder& builder, const ContextHeads& heads
     return backward(builder, part, saved, saved.context, context_gradient, gradient);
   }
   const BufferId flowing = builder.buffer("context_gradient_by_heads", part.context, part.type);
-  exchange(builder, part, true, part.type,
-           {{"exchange_context_gradient", part.context, context_gradient, flowing}});
-  const BufferId query = builder.activation("query_gradient_by_heads", part.query);
-  const BufferId key_value = builder.activation("key_value_gradient_by_heads", part.key_value());
-  backward(builder, part, saved, saved.written, flowing, {query, key_value, key_value});
-  exchange(builder, part, true, shape.type,
-           {{"exchange_query_gradient", part.query, query, gradient.query},
-            {"exchange_key_gradient", part.key, key_value, gradient.key},
-            {"exchange_value_gradient", part.value, key_value, gradient.value}});
+  exchange(builder, part, true, Target::kShareOfHeads, part.type,
+           {{"exchange_context_gradient", ContextTensor::kContext, part.context, context_gradient,
+             flowing}});
+  const QkvBuffers by_heads{builder.activation("query_gradient_by_heads", part.query),
+                            builder.activation("key_gradient_by_heads", part.key),
+                            builder.activation("value_gradient_by_heads", part.value)};
+  backward(builder, part, saved, saved.written, flowing, by_heads);
+  exchange(builder, part, true, Target::kOwnTokens, shape.type,
+           {{"exchange_query_gradient", ContextTensor::kQuery, part.query, by_heads.query,
+             gradient.query},
+            {"exchange_key_gradient", ContextTensor::kKey, part.key, by_heads.key, gradient.key},
+            {"exchange_value_gradient", ContextTensor::kValue, part.value, by_heads.value,
+             gradient.value}});
 }
 
 }  // namespace stepcast

@@ -123,6 +123,10 @@ class Checker {
              "an even number");
     }
     if (!windowed()) return;
+    if (scenario_.layout.cp > 1 && scenario_.layout.cp_method == ContextMethod::kAllGather) {
+      refuse("layout.cp_method", "attention within a window over gathered keys is",
+             "use all_to_all");
+    }
     if (cuda_) {
       refuse("model.attention_window", "attention within a window below the sequence is",
              "validate --backend cpu");
@@ -187,7 +191,6 @@ class Checker {
              fmt::format("{} ranks for {} key-value heads are", layout.tp, model.kv_heads),
              "at most as many ranks as key-value heads");
     }
-    if (layout.cp > 1) refuse("layout.cp", fmt::format("cp = {} is", layout.cp), "use 1");
     if (model.wide_query_key_norm && layout.tp > 1) {
       refuse("layout.tp", "a norm over all heads that tp cuts is", "use tp 1");
     }

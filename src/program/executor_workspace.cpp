@@ -15,14 +15,14 @@ constexpr ByteCount kHalf = 2, kSingle = 4;
 // make 528 of them, four for each multiprocessor of an H100.
 ByteCount key_sums(const Attention& attention) {
   constexpr std::int64_t kKeys = 64, kWide = 128, kBlocks = 4 * 132;
-  const std::int64_t blocks = (attention.key_length + kKeys - 1) / kKeys *
-                              (attention.head_dim > kWide ? 2 : 1) * attention.kv_heads *
-                              attention.batch;
+  // The longer of two pieces of a sequence that ranks share sees up to all keys, twice the mean.
+  const std::int64_t keys = attention.key_length * (attention.piece ? 2 : 1);
+  const std::int64_t blocks = (keys + kKeys - 1) / kKeys * (attention.head_dim > kWide ? 2 : 1) *
+                              attention.kv_heads * attention.batch;
   const std::int64_t group = attention.heads / attention.kv_heads;
   const std::int64_t parts = std::min((kBlocks + blocks - 1) / blocks, group);
   if (parts == 1) return 0;
-  return 2 * parts * kSingle * attention.batch * attention.key_length * attention.kv_heads *
-         attention.head_dim;
+  return 2 * parts * kSingle * attention.batch * keys * attention.kv_heads * attention.head_dim;
 }
 
 }  // namespace

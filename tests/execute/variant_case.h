@@ -11,8 +11,8 @@ namespace stepcast::testing {
 
 struct VariantCase {
   std::string model = "";  // more members, with a leading comma
-  int layers = 4, vocab = 64, sequence = 32, global_batch = 8;
-  int tp = 1, pp = 1, dp = 1, ep = 1, etp = 1, micro_batch = 1, zero = 0;
+  int kv_heads = 4, layers = 4, vocab = 64, sequence = 32, global_batch = 8;
+  int tp = 1, pp = 1, dp = 1, cp = 1, ep = 1, etp = 1, micro_batch = 1, zero = 0;
   std::string framework = "native", training = "", layout = "";  // more members
   bool experts = false;                                          // whether ep and etp are stated
 };
@@ -21,14 +21,15 @@ inline std::string text_of(const VariantCase& c) {
   const std::string experts =
       c.experts ? fmt::format(R"(,"ep":{},"etp":{})", c.ep, c.etp) : std::string();
   return fmt::format(
-      R"({{"stepcast":1,"model":{{"layers":{},"hidden":32,"heads":4,"kv_heads":4,"ffn":48,)"
+      R"({{"stepcast":1,"model":{{"layers":{},"hidden":32,"heads":4,"kv_heads":{},"ffn":48,)"
       R"("vocab":{},"max_positions":{},"mlp":"swiglu","norm":"rmsnorm","position":"rope",)"
       R"("biases":false,"vocab_multiple":1,"dropout":0{}}},"cluster":{{"base":"local",)"
       R"("gpus":{}}},"training":{{"global_batch":{},"sequence_length":{},"precision":"fp32",)"
-      R"("framework":"{}"{}}},"layout":{{"tp":{},"pp":{},"dp":{},"micro_batch":{},)"
+      R"("framework":"{}"{}}},"layout":{{"tp":{},"pp":{},"dp":{},"cp":{},"micro_batch":{},)"
       R"("zero":{}{}{}}}}})",
-      c.layers, c.vocab, c.sequence, c.model, c.tp * c.pp * c.dp, c.global_batch, c.sequence,
-      c.framework, c.training, c.tp, c.pp, c.dp, c.micro_batch, c.zero, experts, c.layout);
+      c.layers, c.kv_heads, c.vocab, c.sequence, c.model, c.tp * c.pp * c.dp * c.cp, c.global_batch,
+      c.sequence, c.framework, c.training, c.tp, c.pp, c.dp, c.cp, c.micro_batch, c.zero, experts,
+      c.layout);
 }
 
 inline Scenario variant(const VariantCase& c) { return scenario_from(text_of(c)); }

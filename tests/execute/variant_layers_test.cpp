@@ -47,9 +47,10 @@ TEST_P(VariantTrainsLikeOneRank, AndTakesTheMemoryOfTheForecast) {
 }
 
 template <class Change>
-Tested tested(const std::string& name, const char* model, Change change) {
+Tested tested(const std::string& name, const char* model, Change change, int kv_heads = 4) {
   Tested out{name, {}, {}};
   out.one.model = model;
+  out.one.kv_heads = kv_heads;
   out.many = out.one;
   change(out.many);
   return out;
@@ -102,6 +103,68 @@ INSTANTIATE_TEST_SUITE_P(
         tested("WholeQueriesTp2Sequence", kWholeQueries, tp2_sequence),
         tested("WholeQueriesMegatron", kWholeQueries, megatron)),
     [](const auto& tested) { return tested.param.name; });
+
+// Sequences that ranks share, alone and beside other cuts.
+void cut(VariantCase& c, int cp, const char* method) {
+  c.cp = cp;
+  c.layout = fmt::format(R"(,"cp_method":"{}"{})", method, c.layout);
+}
+void ring2(VariantCase& c) { cut(c, 2, "ring"); }
+void ring4_batches(VariantCase& c) {
+  c.micro_batch = 2;
+  cut(c, 4, "ring");
+}
+void ring2_everything(VariantCase& c) {
+  megatron(c);
+  c.pp = 2;
+  c.dp = 1;
+  cut(c, 2, "ring");
+}
+void ring2_zero3(VariantCase& c) {
+  dp2_zero3(c);
+  cut(c, 2, "ring");
+}
+// PyTorch's ring passes on keys and values of every query head.
+void ring4_fsdp(VariantCase& c) {
+  c.framework = "fsdp";
+  c.zero = 3;
+  cut(c, 4, "ring");
+}
+void gather2_batches(VariantCase& c) {
+  c.micro_batch = 2;
+  cut(c, 2, "all_gather");
+}
+void gather4_tp2(VariantCase& c) {
+  tp2_sequence(c);
+  cut(c, 4, "all_gather");
+}
+void exchange2_batches(VariantCase& c) {
+  c.micro_batch = 2;
+  c.dp = 2;
+  c.zero = 1;
+  cut(c, 2, "all_to_all");
+}
+void exchange2_selective(VariantCase& c) {
+  selective(c);
+  cut(c, 2, "all_to_all");
+}
+void exchange4(VariantCase& c) { cut(c, 4, "all_to_all"); }
+
+INSTANTIATE_TEST_SUITE_P(Context, VariantTrainsLikeOneRank,
+                         ::testing::Values(tested("Ring2", "", ring2, 2),
+                                           tested("Ring4Batches", "", ring4_batches, 2),
+                                           tested("Ring2Tp2Pp2", "", ring2_everything, 2),
+                                           tested("Ring2Dp2Zero3", "", ring2_zero3),
+                                           tested("Ring4Fsdp", "", ring4_fsdp, 2),
+                                           tested("Gather2Batches", "", gather2_batches, 2),
+                                           tested("Gather4Tp2", "", gather4_tp2, 2),
+                                           tested("Exchange2Batches", "", exchange2_batches, 2),
+                                           tested("Exchange4", "", exchange4),
+                                           tested("ExchangeWindows", kWindows, exchange2_selective),
+                                           tested("LatentRing4", kLatent, ring4_batches),
+                                           tested("LatentGather2", kLatent, gather2_batches),
+                                           tested("LatentExchange2", kLatent, exchange2_batches)),
+                         [](const auto& tested) { return tested.param.name; });
 
 const char* const kExperts = R"(,"moe":{"experts":8,"top_k":2,"ffn":24})";
 const char* const kSharedExperts =

@@ -114,6 +114,47 @@ TEST(Attention, LargeScoresThatGrowFromTileToTileAreNoTrouble) {
   for (const float value : gradient) EXPECT_TRUE(std::isfinite(value));
 }
 
+// The last queries of a sequence against all of its keys, as a call of their own. The others have
+// no gradient of their context, and so add nothing to those of keys and values.
+TEST(Attention, OfTheLastQueriesAloneEqualsTheirPartOfTheWhole) {
+  constexpr std::int64_t kQueries = 170, kKeys = 300;
+  for (const AttentionShape& whole :
+       {AttentionShape{1, 2, 1, kKeys, 5, true}, AttentionShape{1, 2, 1, kKeys, 5, false},
+        AttentionShape{1, 2, 1, kKeys, 5, true, 0, 40}}) {
+    AttentionCase<double> c{whole};
+    const std::int64_t before = kKeys - kQueries;
+    std::fill_n(c.probe.begin(), before * c.context_width, 0.0);
+    const Attended<double> all = fused(c);
+    const std::vector<double> expected = fused_gradient(c);
+    AttentionShape last = whole;
+    last.sequence = kQueries;
+    last.keys = kKeys;
+    const auto rows = [&](const auto& heads) {
+      return std::decay_t<decltype(heads)>{heads.data + before * heads.stride, heads.stride};
+    };
+    std::vector<double> context(all.context.size()), sums(static_cast<std::size_t>(2 * kQueries));
+    std::vector<double> gradient(c.packed.size()), workspace(context.size());
+    const Heads<double> out{context.data(), c.context_width};
+    attention<double>(last, rows(c.query()), c.key(), c.value(), rows(out), sums.data());
+    attention_backward<double>(
+        last, rows(c.query()), c.key(), c.value(), {rows(out).data, out.stride}, sums.data(),
+        {c.probe.data() + before * c.context_width, c.context_width},
+        rows(Heads<double>{gradient.data(), c.stride}), {gradient.data() + c.width, c.stride},
+        {gradient.data() + c.width + c.kv_width, c.stride}, workspace.data());
+    for (std::int64_t row = 0; row < before; ++row) {
+      std::fill_n(context.begin() + row * c.context_width, c.context_width, 0.0);
+    }
+    std::vector<double> wanted = all.context;
+    std::fill_n(wanted.begin(), before * c.context_width, 0.0);
+    expect_close(context, wanted, kSameInDouble);
+    expect_close(gradient, expected, kSameInDouble);
+    for (std::int64_t h = 0; h < 2; ++h) {
+      EXPECT_NEAR(sums[static_cast<std::size_t>(h * kQueries)],
+                  all.log_sum_exp[static_cast<std::size_t>(h * kKeys + before)], 1e-12);
+    }
+  }
+}
+
 TEST(Attention, FirstQuerySeesOnlyTheFirstKey) {
   const AttentionCase<float> c{{1, 1, 1, 140, 4, true}};
   const auto context = fused(c).context;

@@ -31,13 +31,14 @@ struct Tile {
 
 // Returns the first key of the first tile that the queries from `query` on see.
 std::int64_t first_tile(const AttentionShape& shape, std::int64_t query) {
-  return shape.first_key(query) / kKeys * kKeys;
+  return shape.first_key(query + shape.offset()) / kKeys * kKeys;
 }
 
 // Tiles above the diagonal have no columns.
 Tile tile_at(const AttentionShape& shape, std::int64_t query, std::int64_t key) {
   const std::int64_t rows = std::min(kQueries, shape.sequence - query);
-  const std::int64_t end = (shape.causal ? std::min(query + rows, shape.sequence) : shape.sequence);
+  const std::int64_t keys = shape.key_rows();
+  const std::int64_t end = shape.causal ? std::min(query + rows + shape.offset(), keys) : keys;
   return {shape,
           query,
           rows,
@@ -53,9 +54,9 @@ struct Visible {
 };
 STEPCAST_INLINE Visible visible(const Tile& tile, std::int64_t row) {
   if (!tile.shape.causal) return {0, tile.columns};
-  const std::int64_t query = tile.query + row;
-  const std::int64_t end = std::clamp(query + 1 - tile.key, std::int64_t(0), tile.columns);
-  return {std::clamp(tile.shape.first_key(query) - tile.key, std::int64_t(0), end), end};
+  const std::int64_t last = tile.query + row + tile.shape.offset();
+  const std::int64_t end = std::clamp(last + 1 - tile.key, std::int64_t(0), tile.columns);
+  return {std::clamp(tile.shape.first_key(last) - tile.key, std::int64_t(0), end), end};
 }
 
 template <typename T>
@@ -123,7 +124,7 @@ void attend(const AttentionShape& shape, const Matrix<const T>& query, const Mat
     running.largest.fill(kNothing<T>);
     running.sum.fill(T(0));
     const Matrix<T> out = rows_from(context, q);
-    for (std::int64_t k = first_tile(shape, q); k < shape.sequence; k += kKeys) {
+    for (std::int64_t k = first_tile(shape, q); k < shape.key_rows(); k += kKeys) {
       const Tile tile = tile_at(shape, q, k);
       if (tile.columns == 0) break;
       gemm<T>(tile.rows, tile.columns, d, rows_from(query, q), transposed<T>(rows_from(key, k)),
@@ -198,8 +199,8 @@ void keys_backward(const AttentionShape& shape, const HeadBackward<T>& head, std
   const Matrix<const T> value = rows_from(head.value, k);
   const Matrix<const T> p{scores.data(), kKeys};
   const Matrix<const T> ds{gradient.data(), kKeys};
-  for (std::int64_t q = shape.causal ? k / kQueries * kQueries : 0; q < shape.sequence;
-       q += kQueries) {
+  const std::int64_t seen_from = shape.causal ? std::max<std::int64_t>(0, k - shape.offset()) : 0;
+  for (std::int64_t q = seen_from / kQueries * kQueries; q < shape.sequence; q += kQueries) {
     if (k < first_tile(shape, q)) break;  // nor do later queries see so far back
     const Tile tile = tile_at(shape, q, k);
     const Matrix<const T> query = rows_from(head.query, q);
@@ -222,8 +223,8 @@ template <typename T>
 void group_backward(const AttentionShape& shape, std::vector<HeadBackward<T>>& group) {
   std::vector<T> scores(static_cast<std::size_t>(kQueries * kKeys));
   std::vector<T> gradient(scores.size());
-  for (std::int64_t k = 0; k < shape.sequence; k += kKeys) {
-    const std::int64_t keys = std::min(kKeys, shape.sequence - k);
+  for (std::int64_t k = 0; k < shape.key_rows(); k += kKeys) {
+    const std::int64_t keys = std::min(kKeys, shape.key_rows() - k);
     fill_rows(rows_from(group.front().key_gradient, k), keys, shape.head_dim);
     fill_rows(rows_from(group.front().value_gradient, k), keys, shape.value_width());
     for (const HeadBackward<T>& head : group) keys_backward(shape, head, k, scores, gradient);
@@ -233,6 +234,7 @@ void group_backward(const AttentionShape& shape, std::vector<HeadBackward<T>>& g
 void check(const AttentionShape& shape) {
   STEPCAST_ASSERT(shape.heads % shape.kv_heads == 0, "groups of as many query heads each");
   STEPCAST_ASSERT(shape.causal || shape.window + shape.chunk == 0, "windows end at their query");
+  STEPCAST_ASSERT(shape.offset() >= 0, "every query of a causal mask sees a key");
 }
 
 }  // namespace
@@ -241,12 +243,13 @@ template <typename T>
 void attention(const AttentionShape& shape, Heads<const T> query, Heads<const T> key,
                Heads<const T> value, Heads<T> context, T* log_sum_exp) {
   check(shape);
+  const AttentionShape of_keys = shape.of_keys();
   std::vector<T> scores(static_cast<std::size_t>(kQueries * kKeys));
   for (std::int64_t b = 0; b < shape.batch; ++b) {
     for (std::int64_t h = 0; h < shape.heads; ++h) {
       const std::int64_t kv = kv_head_of(shape, h);
-      attend(shape, head_of(shape, query, b, h), head_of(shape, key, b, kv),
-             head_of(shape, value, b, kv, shape.value_width()),
+      attend(shape, head_of(shape, query, b, h), head_of(of_keys, key, b, kv),
+             head_of(of_keys, value, b, kv, shape.value_width()),
              head_of(shape, context, b, h, shape.value_width()), log_sum_exp, scores);
       log_sum_exp += shape.sequence;
     }
@@ -260,6 +263,7 @@ void attention_backward(const AttentionShape& shape, Heads<const T> query, Heads
                         Heads<T> key_gradient, Heads<T> value_gradient, T* query_accumulator) {
   check(shape);
   if (shape.sequence == 0) return;
+  const AttentionShape of_keys = shape.of_keys();
   const std::int64_t s = shape.sequence;
   const std::int64_t d = shape.head_dim, width = shape.value_width();
   const std::int64_t group_size = shape.heads / shape.kv_heads;
@@ -275,14 +279,14 @@ void attention_backward(const AttentionShape& shape, Heads<const T> query, Heads
       const Matrix<const T> up = head_of(shape, context_gradient, b, h, width);
       row_products(shape, head_of(shape, context, b, h, width), up, of_head);
       group[static_cast<std::size_t>(member)] = {head_of(shape, query, b, h),
-                                                 head_of(shape, key, b, kv),
-                                                 head_of(shape, value, b, kv, width),
+                                                 head_of(of_keys, key, b, kv),
+                                                 head_of(of_keys, value, b, kv, width),
                                                  up,
                                                  log_sum_exp + index * s,
                                                  of_head,
                                                  {query_accumulator + index * s * d, d},
-                                                 head_of(shape, key_gradient, b, kv),
-                                                 head_of(shape, value_gradient, b, kv, width)};
+                                                 head_of(of_keys, key_gradient, b, kv),
+                                                 head_of(of_keys, value_gradient, b, kv, width)};
     }
     group_backward(shape, group);
   }

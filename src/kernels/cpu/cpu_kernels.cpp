@@ -143,7 +143,7 @@ class CpuKernels final : public Kernels {
   void rotary(const RotaryArguments& call) override {
     for (const RotaryArrays& side : {call.query, call.key}) {
       cpu::rotary<float>(call.batch, call.sequence, side.heads, call.head_dim, in(side.in),
-                         out(side.out), call.backward);
+                         out(side.out), call.backward, call.places);
     }
   }
   void bias_gradient(const BiasGradientArguments& call) override {

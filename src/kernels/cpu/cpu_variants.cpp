@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/context.h"
 #include "kernels/cpu/dropout.h"
 #include "kernels/cpu/experts.h"
 #include "kernels/cpu/floats.h"
@@ -32,6 +33,9 @@ void CpuVariants::copy_columns(const CopyColumnsArguments& call) {
     std::copy_n(in + row * call.from.stride, call.columns, out + row * call.to.stride);
   }
 }
+
+void CpuVariants::spread_rows(const SpreadRowsArguments& call) { cpu::spread_rows(call); }
+void CpuVariants::merge_part(const MergedPartArguments& call) { cpu::merge_part(call); }
 
 void CpuVariants::dropout(const DropoutArguments& call) {
   cpu::dropout<float>(call.shape, floats(call.x), call.bias.as<const float>(),

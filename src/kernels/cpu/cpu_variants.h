@@ -11,6 +11,8 @@ class CpuVariants final : public VariantKernels {
   void latent_rotary(const LatentRotaryArguments& call) override;
   void latent_rotary_backward(const LatentRotaryGradientArguments& call) override;
   void copy_columns(const CopyColumnsArguments& call) override;
+  void spread_rows(const SpreadRowsArguments& call) override;
+  void merge_part(const MergedPartArguments& call) override;
 
   void dropout(const DropoutArguments& call) override;
   void dropout_backward(const DropoutGradientArguments& call) override;

@@ -16,7 +16,7 @@ void turn_heads(const LatentShape& shape, T* heads, bool backward) {
   for (std::int64_t h = 0; h < shape.heads; ++h) {
     T* part = heads + h * shape.key_width() + shape.plain;
     rotary<T>(shape.batch, shape.sequence, 1, shape.rotary, {part, stride}, {part, stride},
-              backward);
+              backward, shape.places);
   }
 }
 
@@ -29,7 +29,7 @@ void latent_rotary(const LatentShape& shape, T* query, const T* up, Heads<const 
   const std::int64_t key_row = shape.heads * shape.key_width();
   // The first head's part is turned; the others copy it.
   const Heads<T> first{key + shape.plain, key_row};
-  rotary<T>(shape.batch, shape.sequence, 1, shape.rotary, rotary_key, first, false);
+  rotary<T>(shape.batch, shape.sequence, 1, shape.rotary, rotary_key, first, false, shape.places);
   for (std::int64_t token = 0; token < shape.tokens(); ++token) {
     const T* turned = first.data + token * first.stride;
     for (std::int64_t h = 0; h < shape.heads; ++h) {
@@ -60,7 +60,8 @@ void latent_rotary_backward(const LatentShape& shape, T* query_gradient, const T
   }
   // A rotation is linear: the sum over the heads is turned back once.
   const Heads<T> sums{rotary_gradient, shape.rotary};
-  rotary<T>(shape.batch, shape.sequence, 1, shape.rotary, {sums.data, sums.stride}, sums, true);
+  rotary<T>(shape.batch, shape.sequence, 1, shape.rotary, {sums.data, sums.stride}, sums, true,
+            shape.places);
 }
 
 #define STEPCAST_INSTANTIATE(T)                                                          \

@@ -74,14 +74,15 @@ STEPCAST_INLINE void turn_head(const T* in, T* out, const T* cosine, const T* si
 
 template <typename T>
 void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t heads, std::int64_t head_dim,
-            Heads<const T> in, Heads<T> out, bool backward) {
+            Heads<const T> in, Heads<T> out, bool backward, const SequencePlaces& places) {
   STEPCAST_ASSERT(head_dim % 2 == 0, "halves of a head turn together");
   const std::int64_t half = head_dim / 2;
-  const Turns turns(half, sequence);
+  if (sequence == 0) return;
+  const Turns turns(half, places.at(sequence - 1) + 1);
   std::vector<T> cosine(static_cast<std::size_t>(half));
   std::vector<T> sine(static_cast<std::size_t>(half));
   for (std::int64_t position = 0; position < sequence; ++position) {
-    turns.at(position, backward, cosine.data(), sine.data());
+    turns.at(places.at(position), backward, cosine.data(), sine.data());
     for (std::int64_t b = 0; b < batch; ++b) {
       const std::int64_t row = b * sequence + position;
       const T* from = in.data + row * in.stride;
@@ -97,7 +98,7 @@ void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t heads, std::
 
 #define STEPCAST_INSTANTIATE(T)                                                                \
   template void rotary(std::int64_t, std::int64_t, std::int64_t, std::int64_t, Heads<const T>, \
-                       Heads<T>, bool);
+                       Heads<T>, bool, const SequencePlaces&);
 STEPCAST_INSTANTIATE(float)
 STEPCAST_INSTANTIATE(double)
 

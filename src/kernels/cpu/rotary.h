@@ -14,6 +14,6 @@ namespace stepcast::cpu {
 // Works in place if `out` is `in`. Backward turns the other way.
 template <typename T>
 void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t heads, std::int64_t head_dim,
-            Heads<const T> in, Heads<T> out, bool backward);
+            Heads<const T> in, Heads<T> out, bool backward, const SequencePlaces& places = {});
 
 }  // namespace stepcast::cpu

@@ -51,6 +51,7 @@ bool heads_in_chunks(const AttentionShape& shape, const Heads<T>& first, const M
 void expect_shape(const AttentionShape& shape) {
   STEPCAST_ASSERT(shape.heads % shape.kv_heads == 0, "groups of as many query heads each");
   STEPCAST_ASSERT(shape.head_dim <= kLargestHead, "heads that fit the kernels' tiles");
+  STEPCAST_ASSERT(shape.offset() >= 0, "every query of a causal mask sees a key");
 }
 
 }  // namespace
@@ -80,7 +81,7 @@ std::int64_t attention_key_sums(const AttentionShape& shape) {
   if (sizeof(T) == sizeof(float) || shape.is_empty()) return 0;
   const std::int64_t parts = key_parts_by_tiles(shape);
   if (parts == 1) return 0;
-  return 2 * parts * shape.batch * shape.sequence * shape.kv_heads * shape.head_dim;
+  return 2 * parts * shape.batch * shape.key_rows() * shape.kv_heads * shape.head_dim;
 }
 
 template <typename T>

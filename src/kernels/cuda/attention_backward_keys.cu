@@ -78,10 +78,10 @@ __device__ inline float* key_sums(const AttentionBackward<T>& call, std::int64_t
                                   std::int64_t b, std::int64_t kv) {
   const AttentionShape& shape = call.shape;
   const std::int64_t head = (part * shape.batch + b) * shape.kv_heads + kv;
-  return call.key_sums + head * 2 * shape.sequence * shape.head_dim;
+  return call.key_sums + head * 2 * keys_of(shape) * shape.head_dim;
 }
 
-// 16 rows of a product to rows [first, ...) of a head's sums.
+// 16 rows of a product to rows [first, ...) of a head's sums, which are as many as keys.
 template <int kColumns>
 __device__ inline void write_sums(const AttentionShape& shape, const float (&from)[kColumns / 8][4],
                                   float* sums, std::int64_t first, int column) {
@@ -90,7 +90,7 @@ __device__ inline void write_sums(const AttentionShape& shape, const float (&fro
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const std::int64_t row = first + lane / 4 + half * 8;
-    if (row >= shape.sequence) continue;
+    if (row >= keys_of(shape)) continue;
     float* to = sums + row * shape.head_dim + own;
 #pragma unroll
     for (int n = 0; n < kColumns / 8; ++n) {
@@ -104,14 +104,15 @@ template <typename T>
 __global__ void add_parts(AttentionBackward<T> call) {
   const AttentionShape& shape = call.shape;
   const std::int64_t eights = (shape.head_dim + kEight - 1) / kEight;
-  const std::int64_t of_part = shape.batch * shape.kv_heads * 2 * shape.sequence * shape.head_dim;
-  const std::int64_t items = shape.batch * shape.kv_heads * 2 * shape.sequence * eights;
+  const std::int64_t keys = keys_of(shape);
+  const std::int64_t of_part = shape.batch * shape.kv_heads * 2 * keys * shape.head_dim;
+  const std::int64_t items = shape.batch * shape.kv_heads * 2 * keys * eights;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t item = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
        item < items; item += step) {
     const std::int64_t at = item % eights * kEight, left = shape.head_dim - at;
-    const std::int64_t row = item / eights, token = row % shape.sequence;
-    const std::int64_t side = row / shape.sequence % 2, head = row / shape.sequence / 2;
+    const std::int64_t row = item / eights, token = row % keys;
+    const std::int64_t side = row / keys % 2, head = row / keys / 2;
     const std::int64_t kv = head % shape.kv_heads, b = head / shape.kv_heads;
     Eight sum{};
     for (std::int64_t part = 0; part < call.key_parts; ++part) {
@@ -119,8 +120,8 @@ __global__ void add_parts(AttentionBackward<T> call) {
                              call.chunks));
     }
     const Heads<T>& to = side == 0 ? call.key_gradient : call.value_gradient;
-    store_eight(sum, to.data + (b * shape.sequence + token) * to.stride + kv * shape.head_dim + at,
-                left, call.chunks);
+    store_eight(sum, to.data + (b * keys + token) * to.stride + kv * shape.head_dim + at, left,
+                call.chunks);
   }
 }
 
@@ -135,7 +136,7 @@ template <typename T, int kHeadDim, bool kDealt>
 __global__ void __launch_bounds__(kTileThreads) keys_backward(AttentionBackward<T> call) {
   using Tile = KeysTile<kHeadDim>;
   constexpr int kQueries = Tile::kQueries;
-  const AttentionShape& shape = call.shape;
+  const AttentionShape &shape = call.shape, of_keys = shape_of_keys(shape);
   const unsigned parts = kDealt ? static_cast<unsigned>(call.key_parts) : 1;
   const unsigned kv = blockIdx.y, b = blockIdx.z / parts, part = blockIdx.z % parts;
   const unsigned first_head = first_head_of(shape, kv, part, parts);
@@ -155,15 +156,15 @@ __global__ void __launch_bounds__(kTileThreads) keys_backward(AttentionBackward<
   T* own_values = values + own * Tile::kRows;
 
   // The tiles of queries of one head of the part, and then of the next.
-  const std::int64_t begin = shape.causal ? first / kQueries * kQueries : 0;
+  const std::int64_t begin = seen_from(shape, first) / kQueries * kQueries;
   const auto tiles = static_cast<unsigned>((shape.sequence - begin + kQueries - 1) / kQueries);
   const auto head_at = [&](unsigned i) { return first_head + i / tiles; };
   const auto query_at = [&](unsigned i) { return begin + i % tiles * kQueries; };
 
-  start_tile<Tile::kKeys, kHeadDim>(shape, head_rows(shape, call.key, b, kv), first, call.chunks,
-                                    keys);
-  start_tile<Tile::kKeys, kHeadDim>(shape, head_rows(shape, call.value, b, kv), first, call.chunks,
-                                    values);
+  start_tile<Tile::kKeys, kHeadDim>(of_keys, head_rows(of_keys, call.key, b, kv), first,
+                                    call.chunks, keys);
+  start_tile<Tile::kKeys, kHeadDim>(of_keys, head_rows(of_keys, call.value, b, kv), first,
+                                    call.chunks, values);
   start_queries<kHeadDim>(call, b, head_at(0), query_at(0), stage(0));
   end_copy_group();
   float key_sum[1][Tile::kColumns / 8][4] = {}, value_sum[1][Tile::kColumns / 8][4] = {};
@@ -181,15 +182,15 @@ __global__ void __launch_bounds__(kTileThreads) keys_backward(AttentionBackward<
   if constexpr (kDealt) {
     float* sums = key_sums(call, part, b, kv);
     write_sums<Tile::kColumns>(shape, key_sum[0], sums, first + own, column);
-    write_sums<Tile::kColumns>(shape, value_sum[0], sums + shape.sequence * shape.head_dim,
+    write_sums<Tile::kColumns>(shape, value_sum[0], sums + of_keys.sequence * shape.head_dim,
                                first + own, column);
   } else {
-    write_rows<kHeadDim, Tile::kColumns>(shape, key_sum[0], own_keys,
-                                         head_rows(shape, call.key_gradient, b, kv), first + own,
+    write_rows<kHeadDim, Tile::kColumns>(of_keys, key_sum[0], own_keys,
+                                         head_rows(of_keys, call.key_gradient, b, kv), first + own,
                                          column, call.chunks);
-    write_rows<kHeadDim, Tile::kColumns>(shape, value_sum[0], own_values,
-                                         head_rows(shape, call.value_gradient, b, kv), first + own,
-                                         column, call.chunks);
+    write_rows<kHeadDim, Tile::kColumns>(of_keys, value_sum[0], own_values,
+                                         head_rows(of_keys, call.value_gradient, b, kv),
+                                         first + own, column, call.chunks);
   }
 }
 
@@ -201,7 +202,7 @@ std::int64_t key_parts_by_tiles(const AttentionShape& shape) {
   constexpr std::int64_t kBlocks = 4 * 132;
   const std::int64_t keys = kTileWarps * 16, halves = shape.head_dim > 128 ? 2 : 1;
   const std::int64_t blocks =
-      (shape.sequence + keys - 1) / keys * halves * shape.kv_heads * shape.batch;
+      (shape.key_rows() + keys - 1) / keys * halves * shape.kv_heads * shape.batch;
   return std::clamp<std::int64_t>((kBlocks + blocks - 1) / blocks, 1, shape.heads / shape.kv_heads);
 }
 
@@ -210,7 +211,7 @@ void keys_backward_by_tiles(const AttentionBackward<T>& call, Stream stream) {
   for_head_dim(call.shape.head_dim, [&](auto head_dim) {
     constexpr int kHeadDim = decltype(head_dim)::kValue;
     using Tile = KeysTile<kHeadDim>;
-    const std::int64_t tiles = (call.shape.sequence + Tile::kKeys - 1) / Tile::kKeys;
+    const std::int64_t tiles = (call.shape.key_rows() + Tile::kKeys - 1) / Tile::kKeys;
     launch(
         "attention_backward",
         call.key_parts > 1 ? keys_backward<T, kHeadDim, true> : keys_backward<T, kHeadDim, false>,
@@ -222,7 +223,7 @@ void keys_backward_by_tiles(const AttentionBackward<T>& call, Stream stream) {
   if (call.key_parts == 1) return;
   const AttentionShape& shape = call.shape;
   launch("attention_backward", add_parts<T>,
-         dim3(flat_blocks(2 * shape.batch * shape.sequence * shape.kv_heads * shape.head_dim)),
+         dim3(flat_blocks(2 * shape.batch * shape.key_rows() * shape.kv_heads * shape.head_dim)),
          kFlatThreads, 0, stream, call);
 }
 

@@ -49,10 +49,11 @@ __global__ void __launch_bounds__(kTileThreads) queries_backward(AttentionBackwa
   const AttentionShape& shape = call.shape;
   const std::int64_t h = blockIdx.y, b = blockIdx.z;
   const std::int64_t first = static_cast<std::int64_t>(gridDim.x - 1 - blockIdx.x) * Tile::kQueries;
-  const std::int64_t last = first + Tile::kQueries;
-  const std::int64_t end = shape.causal && last < shape.sequence ? last : shape.sequence;
+  const std::int64_t end = keys_end(shape, first + Tile::kQueries);
   const std::int64_t kv = h / (shape.heads / shape.kv_heads);
-  const auto key = head_rows(shape, call.key, b, kv), value = head_rows(shape, call.value, b, kv);
+  const AttentionShape of_keys = shape_of_keys(shape);
+  const auto key = head_rows(of_keys, call.key, b, kv),
+             value = head_rows(of_keys, call.value, b, kv);
 
   T* queries = reinterpret_cast<T*>(shared_memory());
   T* up = queries + Tile::kQueries * Tile::kRows;
@@ -62,8 +63,8 @@ __global__ void __launch_bounds__(kTileThreads) queries_backward(AttentionBackwa
     return KeyStage<T>{at, at + kKeys * Tile::kRows};
   };
   const auto start_keys = [&](std::int64_t i) {
-    start_tile<kKeys, kHeadDim>(shape, key, i * kKeys, call.chunks, stage(i).keys);
-    start_tile<kKeys, kHeadDim>(shape, value, i * kKeys, call.chunks, stage(i).values);
+    start_tile<kKeys, kHeadDim>(of_keys, key, i * kKeys, call.chunks, stage(i).keys);
+    start_tile<kKeys, kHeadDim>(of_keys, value, i * kKeys, call.chunks, stage(i).values);
   };
   const int own = static_cast<int>(threadIdx.x) / kWarp * 16;
   const std::int64_t row = first + own + static_cast<int>(threadIdx.x) % kWarp / 4;

@@ -20,7 +20,7 @@ struct ForwardTile {
 template <int kRowTiles, int kKeys>
 __device__ inline void mask_scores(const AttentionShape& shape, std::int64_t query,
                                    std::int64_t key, float (&scores)[kRowTiles][kKeys / 8][4]) {
-  if (key + kKeys <= shape.sequence && (!shape.causal || key + kKeys <= query + 1)) return;
+  if (key + kKeys <= keys_end(shape, query + 1)) return;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const Visible sees = visible(shape, query, key);
 #pragma unroll
@@ -128,10 +128,11 @@ __global__ void __launch_bounds__(kTileThreads) attend(AttentionForward<T> call)
   const std::int64_t h = blockIdx.y, b = blockIdx.z;
   // Causally, the last queries have the most keys: they begin first.
   const std::int64_t first = static_cast<std::int64_t>(gridDim.x - 1 - blockIdx.x) * Tile::kQueries;
-  const std::int64_t last = first + Tile::kQueries;
-  const std::int64_t end = shape.causal && last < shape.sequence ? last : shape.sequence;
+  const std::int64_t end = keys_end(shape, first + Tile::kQueries);
   const std::int64_t kv = h / (shape.heads / shape.kv_heads);
-  const auto key = head_rows(shape, call.key, b, kv), value = head_rows(shape, call.value, b, kv);
+  const AttentionShape of_keys = shape_of_keys(shape);
+  const auto key = head_rows(of_keys, call.key, b, kv),
+             value = head_rows(of_keys, call.value, b, kv);
 
   T* queries = reinterpret_cast<T*>(shared_memory());
   T* keys = queries + Tile::kQueries * kTileStride<kHeadDim>;
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(kTileThreads) attend(AttentionForward<T> call)
 
   start_tile<Tile::kQueries, kHeadDim>(shape, head_rows(shape, call.query, b, h), first,
                                        call.chunks, queries);
-  start_tile<kKeys, kHeadDim>(shape, key, 0, call.chunks, keys);
+  start_tile<kKeys, kHeadDim>(of_keys, key, 0, call.chunks, keys);
   end_copy_group();
   float context[kRowTiles][kHeadDim / 8][4] = {};
   RunningSoftmax<kRowTiles> running;
@@ -153,7 +154,7 @@ __global__ void __launch_bounds__(kTileThreads) attend(AttentionForward<T> call)
   for (std::int64_t k = 0; k < end; k += kKeys) {
     wait_for_copies<0>();
     __syncthreads();  // the keys are there, and nobody reads the last values any more
-    start_tile<kKeys, kHeadDim>(shape, value, k, call.chunks, values);
+    start_tile<kKeys, kHeadDim>(of_keys, value, k, call.chunks, values);
     end_copy_group();
     float scores[kRowTiles][kKeys / 8][4] = {};
     multiply_rows<kHeadDim, kRowTiles, kKeys>(scores, own_rows, keys);
@@ -162,7 +163,7 @@ __global__ void __launch_bounds__(kTileThreads) attend(AttentionForward<T> call)
     wait_for_copies<0>();
     __syncthreads();  // the values are there, and nobody reads the keys any more
     if (k + kKeys < end) {
-      start_tile<kKeys, kHeadDim>(shape, key, k + kKeys, call.chunks, keys);
+      start_tile<kKeys, kHeadDim>(of_keys, key, k + kKeys, call.chunks, keys);
       end_copy_group();
     }
     multiply_columns<kHeadDim, kRowTiles, kKeys, kHeadDim>(context, scores, values);

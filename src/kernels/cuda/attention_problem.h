@@ -36,12 +36,13 @@ struct AttentionProblem {
   std::int64_t query, key, value, context;
   std::int64_t context_gradient = 0, query_gradient = 0, key_gradient = 0, value_gradient = 0;
 
-  using Key = std::array<std::int64_t, 17>;
+  using Key = std::array<std::int64_t, 18>;
   Key sort_key() const {
     return {shape.batch,
             shape.heads,
             shape.kv_heads,
             shape.sequence,
+            shape.key_rows(),
             shape.head_dim,
             shape.causal ? 1 : 0,
             static_cast<std::int64_t>(type),

@@ -3,6 +3,7 @@
 // on the other side by 32, one to a lane; then every lane has some columns of the result. The eight
 // warps of a block share these rows in shared memory.
 #include "kernels/cuda/attention_call.h"
+#include "kernels/cuda/attention_span.cuh"
 #include "kernels/cuda/reduce.cuh"
 
 namespace stepcast::cuda {
@@ -80,7 +81,7 @@ __device__ inline void write_columns(const AttentionShape& shape, const LaneColu
 }
 
 __device__ inline bool sees(const AttentionShape& shape, std::int64_t query, std::int64_t key) {
-  return query < shape.sequence && key < shape.sequence && (!shape.causal || key <= query);
+  return query < shape.sequence && key < keys_end(shape, query + 1);
 }
 
 // Two groups of 32 rows, and two rows of each warp.
@@ -106,13 +107,14 @@ __global__ void __launch_bounds__(kThreads) attend(AttentionForward<float> call)
   const std::int64_t query = first + threadIdx.x / kWarp;
   const SharedRows shared = shared_rows(shape);
   copy_own(shape, rows_of(shape, call.query, b, h), query, shared.own_first);
-  const std::int64_t end = shape.causal ? first + kWarps : shape.sequence;
+  const AttentionShape of_keys = shape_of_keys(shape);
+  const std::int64_t end = keys_end(shape, first + kWarps);
   float largest = -INFINITY, sum = 0;
   LaneColumns context{};
   for (std::int64_t k = 0; k < end; k += kWarp) {
     __syncthreads();
-    copy_rows(shape, rows_of(shape, call.key, b, kv), k, shared.first);
-    copy_rows(shape, rows_of(shape, call.value, b, kv), k, shared.second);
+    copy_rows(of_keys, rows_of(of_keys, call.key, b, kv), k, shared.first);
+    copy_rows(of_keys, rows_of(of_keys, call.value, b, kv), k, shared.second);
     __syncthreads();
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
     float score = -INFINITY;
@@ -155,12 +157,13 @@ __global__ void __launch_bounds__(kThreads) queries_backward(AttentionBackward<f
   const SharedRows shared = shared_rows(shape);
   copy_own(shape, rows_of(shape, call.query, b, h), query, shared.own_first);
   copy_own(shape, rows_of(shape, call.context_gradient, b, h), query, shared.own_second);
-  const std::int64_t end = shape.causal ? first + kWarps : shape.sequence;
+  const AttentionShape of_keys = shape_of_keys(shape);
+  const std::int64_t end = keys_end(shape, first + kWarps);
   LaneColumns sum{};
   for (std::int64_t k = 0; k < end; k += kWarp) {
     __syncthreads();
-    copy_rows(shape, rows_of(shape, call.key, b, kv), k, shared.first);
-    copy_rows(shape, rows_of(shape, call.value, b, kv), k, shared.second);
+    copy_rows(of_keys, rows_of(of_keys, call.key, b, kv), k, shared.first);
+    copy_rows(of_keys, rows_of(of_keys, call.value, b, kv), k, shared.second);
     __syncthreads();
     const int lane = static_cast<int>(threadIdx.x) % kWarp, at = lane * row_stride(shape);
     const Pair pair =
@@ -178,11 +181,12 @@ __global__ void __launch_bounds__(kThreads) keys_backward(AttentionBackward<floa
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kWarps;
   const std::int64_t key = first + threadIdx.x / kWarp;
   const SharedRows shared = shared_rows(shape);
-  copy_own(shape, rows_of(shape, call.key, b, kv), key, shared.own_first);
-  copy_own(shape, rows_of(shape, call.value, b, kv), key, shared.own_second);
+  const AttentionShape of_keys = shape_of_keys(shape);
+  copy_own(of_keys, rows_of(of_keys, call.key, b, kv), key, shared.own_first);
+  copy_own(of_keys, rows_of(of_keys, call.value, b, kv), key, shared.own_second);
   LaneColumns key_sum{}, value_sum{};
   for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
-    for (std::int64_t q = shape.causal ? first : 0; q < shape.sequence; q += kWarp) {
+    for (std::int64_t q = seen_from(shape, first); q < shape.sequence; q += kWarp) {
       __syncthreads();
       copy_rows(shape, rows_of(shape, call.query, b, h), q, shared.first);
       copy_rows(shape, rows_of(shape, call.context_gradient, b, h), q, shared.second);
@@ -195,30 +199,34 @@ __global__ void __launch_bounds__(kThreads) keys_backward(AttentionBackward<floa
       add_weighted(shape, pair.chance, shared.second, value_sum);
     }
   }
-  if (key >= shape.sequence) return;
-  write_columns(shape, key_sum, 1, row_of(shape, call.key_gradient, b, kv, key));
-  write_columns(shape, value_sum, 1, row_of(shape, call.value_gradient, b, kv, key));
+  if (key >= of_keys.sequence) return;
+  write_columns(shape, key_sum, 1, row_of(of_keys, call.key_gradient, b, kv, key));
+  write_columns(shape, value_sum, 1, row_of(of_keys, call.value_gradient, b, kv, key));
 }
 
-dim3 blocks_for(const AttentionShape& shape, std::int64_t heads) {
-  return dim3(static_cast<unsigned>((shape.sequence + kWarps - 1) / kWarps),
-              static_cast<unsigned>(heads), static_cast<unsigned>(shape.batch));
+dim3 blocks_for(const AttentionShape& shape, std::int64_t rows, std::int64_t heads) {
+  return dim3(static_cast<unsigned>((rows + kWarps - 1) / kWarps), static_cast<unsigned>(heads),
+              static_cast<unsigned>(shape.batch));
+}
+dim3 query_blocks(const AttentionShape& shape) {
+  return blocks_for(shape, shape.sequence, shape.heads);
 }
 
 }  // namespace
 
 void attend_by_rows(const AttentionForward<float>& call, Stream stream) {
-  launch("attention", attend, blocks_for(call.shape, call.shape.heads), kThreads,
-         shared_bytes(call.shape), stream, call);
+  launch("attention", attend, query_blocks(call.shape), kThreads, shared_bytes(call.shape), stream,
+         call);
 }
 
 void queries_backward_by_rows(const AttentionBackward<float>& call, Stream stream) {
-  launch("attention_backward", queries_backward, blocks_for(call.shape, call.shape.heads), kThreads,
+  launch("attention_backward", queries_backward, query_blocks(call.shape), kThreads,
          shared_bytes(call.shape), stream, call);
 }
 
 void keys_backward_by_rows(const AttentionBackward<float>& call, Stream stream) {
-  launch("attention_backward", keys_backward, blocks_for(call.shape, call.shape.kv_heads), kThreads,
+  launch("attention_backward", keys_backward,
+         blocks_for(call.shape, call.shape.key_rows(), call.shape.kv_heads), kThreads,
          shared_bytes(call.shape), stream, call);
 }
 

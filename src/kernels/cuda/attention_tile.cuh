@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/cuda/attention_call.h"
+#include "kernels/cuda/attention_span.cuh"
 #include "kernels/cuda/tensor_core.cuh"
 
 namespace stepcast::cuda {
@@ -49,9 +50,9 @@ struct Visible {
 __device__ inline Visible visible(const AttentionShape& shape, std::int64_t query,
                                   std::int64_t key) {
   constexpr int kAll = 1 << 30;
-  const std::int64_t keys = shape.sequence - key;
+  const std::int64_t keys = keys_of(shape) - key;
   return {keys < kAll ? static_cast<int>(keys) : kAll,
-          shape.causal ? static_cast<int>(query - key) : kAll};
+          shape.causal ? static_cast<int>(query + offset_of(shape) - key) : kAll};
 }
 
 // Starts to copy rows [first, first + kRows) of a head; zeros behind the sequence and the head.

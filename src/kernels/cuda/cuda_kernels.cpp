@@ -251,19 +251,22 @@ void CudaKernels::activation_backward(const ActivationGradientArguments& call) {
   });
 }
 
-const float* CudaKernels::rotary_table(std::int64_t sequence, std::int64_t head_dim) {
-  const std::pair size{sequence, head_dim};
-  auto found = rotary_tables_.find(size);
+const float* CudaKernels::rotary_table(std::int64_t sequence, std::int64_t head_dim,
+                                       const SequencePlaces& places) {
+  const std::array<std::int64_t, 5> key{sequence, head_dim, places.half, places.first,
+                                        places.second};
+  auto found = rotary_tables_.find(key);
   if (found == rotary_tables_.end()) {
     const auto bytes = static_cast<std::size_t>(sequence * head_dim) * sizeof(float);
-    found = rotary_tables_.try_emplace(size, bytes).first;
-    cuda::rotary_table(sequence, head_dim, static_cast<float*>(found->second.data()), stream_);
+    found = rotary_tables_.try_emplace(key, bytes).first;
+    cuda::rotary_table(sequence, head_dim, static_cast<float*>(found->second.data()), stream_,
+                       places);
   }
   return static_cast<const float*>(found->second.data());
 }
 
 void CudaKernels::rotary(const RotaryArguments& call) {
-  const float* table = rotary_table(call.sequence, call.head_dim);
+  const float* table = rotary_table(call.sequence, call.head_dim, call.places);
   with_type(call.query.in.array, [&](auto x) {
     const auto side = [&](const RotaryArrays& of) {
       return RotarySide<decltype(x)>{of.heads, in(of.in, x), out(of.out, x)};

@@ -81,7 +81,8 @@ class CudaKernels final : public Kernels {
  private:
   friend class CudaVariants;
   float* workspace(std::int64_t floats);
-  const float* rotary_table(std::int64_t sequence, std::int64_t head_dim);
+  const float* rotary_table(std::int64_t sequence, std::int64_t head_dim,
+                            const SequencePlaces& places);
   Array rounded_to(DataType type, const MatrixArray& matrix, std::int64_t rows);
 
   MatrixProducts products_;
@@ -90,7 +91,7 @@ class CudaKernels final : public Kernels {
   Stream stream_ = nullptr;
   std::optional<DeviceMemory> workspace_;
   std::size_t workspace_bytes_ = 0;
-  std::map<std::pair<std::int64_t, std::int64_t>, DeviceMemory> rotary_tables_;
+  std::map<std::array<std::int64_t, 5>, DeviceMemory> rotary_tables_;
 };
 
 }  // namespace stepcast::cuda

@@ -2,6 +2,7 @@
 #include "kernels/cuda/cuda_variants.h"
 
 #include "kernels/cuda/array_types.h"
+#include "kernels/cuda/context.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/dropout.h"
 #include "kernels/cuda/expert_activation.h"
@@ -25,7 +26,8 @@ std::int32_t* CudaVariants::integer_workspace(std::int64_t count) {
 }
 
 void CudaVariants::latent_rotary(const LatentRotaryArguments& call) {
-  const float* table = kernels_.rotary_table(call.shape.sequence, call.shape.rotary);
+  const float* table =
+      kernels_.rotary_table(call.shape.sequence, call.shape.rotary, call.shape.places);
   with_type(call.query, [&](auto x) {
     using T = decltype(x);
     cuda::latent_rotary<T>(call.shape, call.query.as<T>(), call.up.as<const T>(),
@@ -35,7 +37,8 @@ void CudaVariants::latent_rotary(const LatentRotaryArguments& call) {
 }
 
 void CudaVariants::latent_rotary_backward(const LatentRotaryGradientArguments& call) {
-  const float* table = kernels_.rotary_table(call.shape.sequence, call.shape.rotary);
+  const float* table =
+      kernels_.rotary_table(call.shape.sequence, call.shape.rotary, call.shape.places);
   with_type(call.query_gradient, [&](auto x) {
     using T = decltype(x);
     cuda::latent_rotary_backward<T>(call.shape, call.query_gradient.as<T>(),
@@ -50,6 +53,21 @@ void CudaVariants::copy_columns(const CopyColumnsArguments& call) {
     using T = decltype(x);
     cuda::copy_columns(call.from.array.as<const T>(), call.from.stride, call.to.array.as<T>(),
                        call.to.stride, call.rows, call.columns, kernels_.stream_);
+  });
+}
+
+void CudaVariants::spread_rows(const SpreadRowsArguments& call) {
+  with_type(call.to.array, [&](auto y) {
+    using To = decltype(y);
+    if (!call.from.array) return cuda::move_spread_rows<To, To>(call, kernels_.stream_);
+    with_type(call.from.array,
+              [&](auto x) { cuda::move_spread_rows<decltype(x), To>(call, kernels_.stream_); });
+  });
+}
+
+void CudaVariants::merge_part(const MergedPartArguments& call) {
+  with_types(call.part.array, call.context.array, [&](auto x, auto y) {
+    cuda::merge_part<decltype(x), decltype(y)>(call, kernels_.stream_);
   });
 }
 
@@ -88,7 +106,7 @@ void CudaVariants::choose_rows(const ChosenRowsArguments& call) {
 }
 
 void CudaVariants::take_rows(const MovedRowsArguments& call) {
-  if (call.sources > 0 && call.rows > call.sources) return spread_rows(call);
+  if (call.sources > 0 && call.rows > call.sources) return take_rows_again(call);
   with_type(call.from, [&](auto x) {
     using T = decltype(x);
     cuda::take_rows(call.from.as<const T>(), integers(call.index), call.to.as<T>(), call.rows,
@@ -96,7 +114,7 @@ void CudaVariants::take_rows(const MovedRowsArguments& call) {
   });
 }
 
-void CudaVariants::spread_rows(const MovedRowsArguments& call) {
+void CudaVariants::take_rows_again(const MovedRowsArguments& call) {
   std::int32_t* lists = integer_workspace(call.sources + call.rows);
   with_type(call.from, [&](auto x) {
     using T = decltype(x);

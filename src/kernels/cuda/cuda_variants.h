@@ -15,6 +15,8 @@ class CudaVariants final : public VariantKernels {
   void latent_rotary(const LatentRotaryArguments& call) override;
   void latent_rotary_backward(const LatentRotaryGradientArguments& call) override;
   void copy_columns(const CopyColumnsArguments& call) override;
+  void spread_rows(const SpreadRowsArguments& call) override;
+  void merge_part(const MergedPartArguments& call) override;
 
   void dropout(const DropoutArguments& call) override;
   void dropout_backward(const DropoutGradientArguments& call) override;
@@ -29,7 +31,7 @@ class CudaVariants final : public VariantKernels {
   void expert_activation_backward(const ExpertActivationGradientArguments& call) override;
 
  private:
-  void spread_rows(const MovedRowsArguments& call);
+  void take_rows_again(const MovedRowsArguments& call);
   std::int32_t* integer_workspace(std::int64_t count);
 
   CudaKernels& kernels_;

@@ -12,16 +12,18 @@ namespace {
 constexpr unsigned kThreads = 256;
 
 __global__ void table_rows(std::int64_t sequence, std::int64_t half, double log2_base,
-                           float* table) {
+                           SequencePlaces places, float* table) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
        at < sequence * half; at += step) {
-    const std::int64_t position = at / half, i = at % half;
+    const std::int64_t token = at / half, i = at % half;
+    const std::int64_t position =
+        token < places.half ? places.first + token : places.second + token - places.half;
     const double frequency = exp2(-log2_base * static_cast<double>(i) / static_cast<double>(half));
     double sine, cosine;
     sincos(static_cast<double>(position) * frequency, &sine, &cosine);
-    table[position * 2 * half + i] = static_cast<float>(cosine);
-    table[position * 2 * half + half + i] = static_cast<float>(sine);
+    table[token * 2 * half + i] = static_cast<float>(cosine);
+    table[token * 2 * half + half + i] = static_cast<float>(sine);
   }
 }
 
@@ -79,12 +81,13 @@ bool side_in_chunks(const RotarySide<T>& side) {
 
 }  // namespace
 
-void rotary_table(std::int64_t sequence, std::int64_t head_dim, float* table, Stream stream) {
+void rotary_table(std::int64_t sequence, std::int64_t head_dim, float* table, Stream stream,
+                  const SequencePlaces& places) {
   STEPCAST_ASSERT(head_dim % 2 == 0, "halves of a head turn together");
   const std::int64_t half = head_dim / 2;
   if (sequence * half == 0) return;
   launch("rotary_table", table_rows, dim3(flat_blocks(sequence * half)), kFlatThreads, 0, stream,
-         sequence, half, std::log2(kRotaryBase), table);
+         sequence, half, std::log2(kRotaryBase), places, table);
 }
 
 template <typename T>

@@ -12,8 +12,9 @@
 
 namespace stepcast::cuda {
 
-// Writes for each position cosines of head_dim/2 angles, then sines: sequence*head_dim elements.
-void rotary_table(std::int64_t sequence, std::int64_t head_dim, float* table, Stream stream);
+// Writes for each token cosines of head_dim/2 angles, then sines: sequence*head_dim elements.
+void rotary_table(std::int64_t sequence, std::int64_t head_dim, float* table, Stream stream,
+                  const SequencePlaces& places = {});
 
 // Queries or keys. In place where `out` is `in`.
 template <typename T>

@@ -248,6 +248,7 @@ TEST_P(Variants, TrainAsOneRankOfTheCpu) {
   const VariantCase& c = GetParam().many;
   VariantCase alone = small_variant();
   alone.model = c.model;
+  alone.kv_heads = c.kv_heads;
   const Scenario one = testing::variant(alone), many = on("dgx-a100-80g", c, "fp32");
   ExecutorOptions options;
   if (one.model.moe) options.spread = spread_of(many);
@@ -299,6 +300,27 @@ void ep2_beside(VariantCase& c) {
   c.framework = "megatron";
   c.layout = R"(,"overlap":{"ep":true})";
 }
+
+void context(VariantCase& c, int cp, const char* method) {
+  c.kv_heads = 2;
+  c.cp = cp;
+  c.layout = fmt::format(R"(,"cp_method":"{}")", method);
+}
+void ring4(VariantCase& c) { context(c, 4, "ring"); }
+void ring2_fsdp(VariantCase& c) {
+  context(c, 2, "ring");
+  c.framework = "fsdp";
+  c.zero = 3;
+}
+void gather2(VariantCase& c) { context(c, 2, "all_gather"); }
+void exchange2(VariantCase& c) { context(c, 2, "all_to_all"); }
+
+INSTANTIATE_TEST_SUITE_P(Context, Variants,
+                         ::testing::Values(variant_on_gpus("Ring4", "", ring4),
+                                           variant_on_gpus("Ring2Fsdp", "", ring2_fsdp),
+                                           variant_on_gpus("Gather2", "", gather2),
+                                           variant_on_gpus("Exchange2", "", exchange2)),
+                         [](const auto& on) { return std::string(on.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(OnGpus, Variants,
                          ::testing::Values(variant_on_gpus("Experts", kExperts, alone),

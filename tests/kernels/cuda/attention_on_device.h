@@ -2,6 +2,8 @@
 // Attention on the device, forward and backward, against the CPU's.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/cpu/attention.h"
 #include "kernels/cuda/attention_choice.h"
 #include "kernels/cuda/device_case.h"
@@ -16,7 +18,7 @@ struct Case {
   std::int64_t spare;
   std::int64_t width = shape.heads * shape.head_dim, kv_width = shape.kv_heads * shape.head_dim;
   std::int64_t stride = width + 2 * kv_width + spare;
-  std::int64_t rows = shape.batch * shape.sequence;
+  std::int64_t rows = shape.batch * std::max(shape.sequence, shape.key_rows());
   std::vector<T> packed = numbers_as<T>(rows * stride, 1);
   std::vector<T> probe = numbers_as<T>(rows * width, 2);  // gradient of the context
 };
@@ -30,10 +32,12 @@ struct Results {
 
 template <typename T>
 Results<T> on_device(const Case<T>& c, AttentionKernels& kernels) {
-  const DeviceArray<T> packed(c.packed), probe(c.probe), context(c.rows * c.width);
+  const DeviceArray<T> packed(c.packed), probe(c.probe);
+  const DeviceArray<T> context(zeros<T>(c.rows * c.width));
   const DeviceArray<T> gradient(
       std::vector<T>(static_cast<std::size_t>(c.rows * c.stride), rounded<T>(7)));
-  const DeviceArray<float> sums(c.rows * c.shape.heads), workspace(c.rows * c.shape.heads);
+  const DeviceArray<float> sums(zeros<float>(c.rows * c.shape.heads)),
+      workspace(c.rows * c.shape.heads);
   const auto part = [&](T* data, std::int64_t offset) { return Heads<T>{data + offset, c.stride}; };
   const auto input = [&](std::int64_t offset) {
     return Heads<const T>{packed.data() + offset, c.stride};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention.h"
 
+#include <tuple>
+
 #include "kernels/cuda/attention_on_device.h"
 
 namespace stepcast::cuda {
@@ -41,6 +43,16 @@ TYPED_TEST(Attention, EqualsTheCpuForEveryHeadDimension) {
 TYPED_TEST(Attention, EqualsTheCpuForHeadsBetweenThose) {
   for (const std::int64_t head_dim : {1, 20, 72, 136}) {
     expect_same_as_cpu<TypeParam>({1, 2, 1, 40, head_dim, true});
+  }
+}
+
+// Steps of a ring, and pieces of a sequence against what came before them.
+TYPED_TEST(Attention, EqualsTheCpuWhereKeysAreNotAsManyAsQueries) {
+  for (const auto& [queries, keys, causal] :
+       {std::tuple{130, 65, false}, std::tuple{65, 130, false}, std::tuple{40, 170, true}}) {
+    AttentionShape shape{1, 4, 2, queries, 64, causal};
+    shape.keys = keys;
+    expect_same_as_cpu<TypeParam>(shape);
   }
 }
 

@@ -29,18 +29,19 @@ Descriptor this_device() {
 
 // Cases that the library accepts, or claims to accept, but that its makers' frontend refuses.
 std::optional<std::string> why_not_known(const AttentionProblem& problem) {
-  const std::int64_t sequence = problem.shape.sequence;
+  const std::int64_t sequence = problem.shape.sequence, keys = problem.shape.key_rows();
   if (problem.type != DataType::kBf16 && problem.type != DataType::kFp16) {
     return "cuDNN's attention is for bf16 and fp16";
   }
   if (!problem.aligned) return "cuDNN's attention is for heads at multiples of 16 bytes";
+  if (problem.shape.offset() > 0) return "cuDNN's masks here begin with the first key";
   const std::size_t version = cudnn().get_version();
   if (version == 91000 || version == 91001) {
     return cudnn_name() + "'s attention has known faults, which 9.10.2 mends";
   }
   if (!problem.backward) return std::nullopt;
-  if (sequence == 1) return "cuDNN's attention has no backward pass of single tokens";
-  if (version <= 91500 && sequence % 128 != 0) {
+  if (sequence == 1 || keys == 1) return "cuDNN's attention has no backward pass of single tokens";
+  if (version <= 91500 && (sequence % 128 != 0 || keys % 128 != 0)) {
     return cudnn_name() + "'s backward pass is for multiples of 128 tokens, before 9.16";
   }
   return std::nullopt;

@@ -10,7 +10,7 @@ Layout heads_of(const AttentionShape& shape, std::int64_t heads, std::int64_t st
           {shape.sequence * stride, shape.head_dim, stride, 1}};
 }
 Four scores_of(const AttentionShape& shape) {
-  return {shape.batch, shape.heads, shape.sequence, shape.sequence};
+  return {shape.batch, shape.heads, shape.sequence, shape.key_rows()};
 }
 Four rows_of(const AttentionShape& shape) { return {shape.batch, shape.heads, shape.sequence, 1}; }
 
@@ -52,7 +52,7 @@ void sum_over_queries(Graph& graph, const AttentionProblem& problem, Graph::Tens
   const Graph::Tensor by_key = graph.transpose(scores, type_of(problem));
   if (shape.heads == shape.kv_heads) return graph.matmul(by_key, rows, out);
   const Graph::Tensor by_head =
-      graph.inner({shape.batch, shape.heads, shape.sequence, shape.head_dim}, type_of(problem));
+      graph.inner({shape.batch, shape.heads, shape.key_rows(), shape.head_dim}, type_of(problem));
   graph.matmul(by_key, rows, by_head);
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, by_head, out);
 }
@@ -61,9 +61,10 @@ void sum_over_queries(Graph& graph, const AttentionProblem& problem, Graph::Tens
 
 ForwardGraph::ForwardGraph(const AttentionProblem& problem) {
   const AttentionShape& shape = problem.shape;
+  const AttentionShape of_keys = shape.of_keys();
   query = graph.real(heads_of(shape, shape.heads, problem.query), type_of(problem));
-  key = graph.real(transposed(heads_of(shape, shape.kv_heads, problem.key)), type_of(problem));
-  value = graph.real(heads_of(shape, shape.kv_heads, problem.value), type_of(problem));
+  key = graph.real(transposed(heads_of(of_keys, shape.kv_heads, problem.key)), type_of(problem));
+  value = graph.real(heads_of(of_keys, shape.kv_heads, problem.value), type_of(problem));
   context = graph.real(heads_of(shape, shape.heads, problem.context), type_of(problem));
   log_sum_exp = graph.real(packed(rows_of(shape)), CUDNN_DATA_FLOAT);
   scale = graph.value();
@@ -93,14 +94,17 @@ BackwardGraph::BackwardGraph(const AttentionProblem& problem, bool deterministic
     return heads_of(shape, heads, stride);
   };
   query = graph.real(of_heads(shape.heads, problem.query), type_of(problem));
-  key = graph.real(transposed(of_heads(shape.kv_heads, problem.key)), type_of(problem));
-  value = graph.real(transposed(of_heads(shape.kv_heads, problem.value)), type_of(problem));
+  const auto of_keys = [&](std::int64_t stride) {
+    return heads_of(shape.of_keys(), shape.kv_heads, stride);
+  };
+  key = graph.real(transposed(of_keys(problem.key)), type_of(problem));
+  value = graph.real(transposed(of_keys(problem.value)), type_of(problem));
   context = graph.real(of_heads(shape.heads, problem.context), type_of(problem));
   log_sum_exp = graph.real(packed(rows_of(shape)), CUDNN_DATA_FLOAT);
   context_gradient = graph.real(of_heads(shape.heads, problem.context_gradient), type_of(problem));
   query_gradient = graph.real(of_heads(shape.heads, problem.query_gradient), type_of(problem));
-  key_gradient = graph.real(of_heads(shape.kv_heads, problem.key_gradient), type_of(problem));
-  value_gradient = graph.real(of_heads(shape.kv_heads, problem.value_gradient), type_of(problem));
+  key_gradient = graph.real(of_keys(problem.key_gradient), type_of(problem));
+  value_gradient = graph.real(of_keys(problem.value_gradient), type_of(problem));
   row_products = graph.real(packed(rows_of(shape)), CUDNN_DATA_FLOAT);
   scale = graph.value();
   hidden = shape.causal ? graph.value() : 0;
