@@ -14,7 +14,7 @@ struct ExpertCase {
   int experts = 16, top_k = 4, ffn = 512, shared_ffn = 0, dense_layers = 0;
   double capacity_factor = 0, imbalance = 1;
   std::string dispatcher = "alltoall";
-  std::string more_model = "";  // more members, with a leading comma
+  std::string more_model = "", more_moe = "";  // more members, with a leading comma
   int tp = 1, pp = 1, dp = 8, ep = 1, etp = 1, micro_batch = 1, global_batch = 16, zero = 1;
   std::string recompute = R"("none")", schedule = "1f1b", cluster = "dgx-h100";
   int virtual_stages = 1;
@@ -26,9 +26,10 @@ inline std::string text_of(const ExpertCase& c) {
       R"({{"layers":{},"hidden":{},"heads":{},"kv_heads":{},"ffn":{},"vocab":{},"mlp":"swiglu",)"
       R"("norm":"rmsnorm","position":"rope","biases":false,"vocab_multiple":1,"moe":{{)"
       R"("experts":{},"top_k":{},"ffn":{},"shared_ffn":{},"dense_layers":{},)"
-      R"("capacity_factor":{},"imbalance":{},"dispatcher":"{}"}}{}}})",
+      R"("capacity_factor":{},"imbalance":{},"dispatcher":"{}"{}}}{}}})",
       c.layers, c.hidden, c.heads, c.heads, 4 * c.hidden, c.vocab, c.experts, c.top_k, c.ffn,
-      c.shared_ffn, c.dense_layers, c.capacity_factor, c.imbalance, c.dispatcher, c.more_model);
+      c.shared_ffn, c.dense_layers, c.capacity_factor, c.imbalance, c.dispatcher, c.more_moe,
+      c.more_model);
   const std::string layout = fmt::format(
       R"({{"tp":{},"pp":{},"dp":{},"ep":{},"etp":{},"micro_batch":{},"zero":{},"recompute":{},)"
       R"("schedule":"{}","virtual_stages":{}{}}})",

@@ -143,7 +143,8 @@ CollectivePrice CollectiveCosts::price(const Message& message,
         tables_->curves.price(cluster_.spec, model, message.kind, size, message.type);
     return split(priced, size, Curve::kCollective);
   }
-  const NcclEstimate choice = model.exchange_once(message.copies, message.store_sms);
+  const NcclEstimate choice =
+      model.exchange_once(message.copies, message.store_sms, message.held_sms);
   CollectivePrice out = split({choice, choice.bandwidth, choice.time(size), Provenance::kDataSheet},
                               size, Curve::kCollective);
   out.copies = message.copies;

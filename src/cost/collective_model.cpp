@@ -122,7 +122,8 @@ NcclEstimate CollectiveModel::all_to_all() const {
 }
 
 // Across the network a token goes to the GPU of its own place in each domain, which hands it on.
-NcclEstimate CollectiveModel::exchange_once(std::int64_t copies, std::int64_t store_sms) const {
+NcclEstimate CollectiveModel::exchange_once(std::int64_t copies, std::int64_t store_sms,
+                                            std::int64_t held_sms) const {
   const double k = static_cast<double>(copies);
   const double ranks = static_cast<double>(group_.ranks);
   const double local = static_cast<double>(group_.largest);
@@ -143,7 +144,7 @@ NcclEstimate CollectiveModel::exchange_once(std::int64_t copies, std::int64_t st
   result.latency = base + kPairwiseRemotePeer * (domains - 1);
   result.bandwidth =
       BytesPerSecond(1 / std::max(over_links / links, over_network / network_share().value()));
-  result.channels = store_sms > 0 ? store_sms : kExchangeSms;
+  result.channels = store_sms > 0 ? store_sms : held_sms > 0 ? held_sms : kExchangeSms;
   return result;
 }
 

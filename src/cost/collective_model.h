@@ -28,8 +28,10 @@ class CollectiveModel {
   NcclEstimate estimate(CollectiveKind kind, Bytes size, DataType type) const;
 
   // An all-to-all of tokens of which one goes to `copies` experts, but only once to each domain and
-  // from there once to each rank (DeepEP, HybridEP). `store_sms`: as struct Collective has it.
-  NcclEstimate exchange_once(std::int64_t copies, std::int64_t store_sms) const;
+  // from there once to each rank (DeepEP, HybridEP). `store_sms` and
+  // `held_sms`: as struct Collective has them.
+  NcclEstimate exchange_once(std::int64_t copies, std::int64_t store_sms,
+                             std::int64_t held_sms = 0) const;
 
   // The algorithm for endless messages, and the payload per second that the graph allows.
   NcclEstimate asymptote(CollectiveKind kind) const;

@@ -43,6 +43,7 @@ struct FrameworkTraits {
   bool shards_in_groups = false;
   bool recomputes_operations = false;  // has the module torchtitan_op
   bool pairs_passes = false;           // exchanges tokens beside another micro-batch
+  bool hides_in_exchanges = false;     // runs shared experts beside the exchanges of tokens
   bool defers_head = false;            // has layout.defer_head_wgrad
   bool has_muon = false;               // deals whole matrices to data ranks
   // Clips after the step, where a schedule asks for it: forks that have such schedules.

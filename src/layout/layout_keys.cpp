@@ -62,6 +62,8 @@ void settle_overlap(Scenario& s, bool stated) {
 
 bool cuts_sequences(const Scenario& s) { return s.layout.cp > 1; }
 bool has_experts(const Scenario& s) { return s.model.moe.has_value(); }
+bool pairs_exchanges(const Scenario& s) { return s.layout.overlap.ep; }
+bool has_shared_experts(const Scenario& s) { return s.model.moe && s.model.moe->shared_ffn > 0; }
 bool lists_layers(const Scenario& s) { return !s.layout.stage_layers.empty(); }
 bool has_pipeline(const Scenario& s) { return s.layout.pp > 1; }
 bool deals_layers(const Scenario& s) { return s.layout.stage_layers.empty(); }
@@ -207,6 +209,16 @@ constexpr Key kRows[] = {
      .fallback = "false",
      .help = "exchanges of tokens between experts run beside another micro-batch",
      .shown = has_experts},
+    {.path = "layout.overlap.expert_wgrad",
+     .type = &kTruth<&Overlap::expert_wgrad>,
+     .fallback = "false",
+     .help = "with overlap.ep: weight gradients of experts run beside the way back of their tokens",
+     .shown = pairs_exchanges},
+    {.path = "layout.overlap.shared_experts",
+     .type = &kTruth<&Overlap::shared_experts>,
+     .fallback = "false",
+     .help = "shared experts run beside the exchanges of tokens",
+     .shown = has_shared_experts},
     {.path = "layout.offload.optimizer",
      .type = &kFraction<&Offload::optimizer>,
      .fallback = "0",

@@ -76,6 +76,44 @@ void check_expert_overlap(const Scenario& s, Findings& findings) {
   }
 }
 
+// Megatron-LM, core/model_parallel_config.py: delay_wgrad_compute asks for the overlap.
+void check_delayed_experts(const Scenario& s, Findings& findings) {
+  if (!s.layout.overlap.expert_wgrad || s.layout.overlap.ep) return;
+  if (!findings.trusts({"layout.overlap.ep", "layout.overlap.expert_wgrad"})) return;
+  findings.illegal("layout.overlap.expert_wgrad",
+                   "without overlap.ep no exchange is issued ahead of weight gradients",
+                   "overlap.ep true, or false here");
+}
+
+// Megatron-LM, core/transformer/transformer_config.py: moe_shared_expert_overlap.
+void check_shared_experts(const Scenario& s, Findings& findings) {
+  constexpr const char* kKey = "layout.overlap.shared_experts";
+  const Layout& l = s.layout;
+  if (!l.overlap.shared_experts) return;
+  if (!findings.trusts({"model", "training.framework", "layout.overlap.ep", kKey, "layout.ep"})) {
+    return;
+  }
+  const auto illegal = [&](const std::string& what, const std::string& fix) {
+    findings.illegal(kKey, what, fix);
+  };
+  if (!s.model.moe || s.model.moe->shared_ffn == 0) {
+    return illegal("a model without shared experts has nothing to run there", "false");
+  }
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  if (!framework.hides_in_exchanges) {
+    illegal(fmt::format("framework {} runs them before the exchange", framework.name),
+            fmt::format("framework {}, or false",
+                        frameworks_with(&FrameworkTraits::hides_in_exchanges)));
+  }
+  if (s.model.moe->dispatcher != MoeDispatcher::kAllToAll) {
+    illegal("Megatron has it with dispatcher alltoall alone", "dispatcher alltoall, or false");
+  }
+  if (l.ep == 1) illegal("ep = 1 exchanges no tokens", "ep 2 or more, or false");
+  if (l.overlap.ep) {
+    illegal("with overlap.ep another micro-batch runs there", "overlap.ep false, or false here");
+  }
+}
+
 // Megatron-LM, core/model_parallel_config.py: defer_embedding_wgrad_compute.
 void check_deferred_head(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
@@ -113,6 +151,8 @@ void check_cuda_graphs(const Scenario& s, Findings& findings) {
 void check_passes(const Scenario& scenario, Findings& findings) {
   check_recompute(scenario, findings);
   check_expert_overlap(scenario, findings);
+  check_delayed_experts(scenario, findings);
+  check_shared_experts(scenario, findings);
   check_deferred_head(scenario, findings);
   check_cuda_graphs(scenario, findings);
 }

@@ -99,6 +99,8 @@ struct Overlap {
   bool tp = false;
   bool pp = false;
   bool ep = false;
+  bool expert_wgrad = false;    // with ep: weight gradients run beside the exchange behind them
+  bool shared_experts = false;  // they run beside the exchanges of their layer
 };
 
 struct Offload {

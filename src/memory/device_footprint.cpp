@@ -49,11 +49,13 @@ ByteCount hybrid_ep_buffers(const Scenario& scenario, std::int64_t ranks) {
 
 // DeepEP's buffers (deepseek-ai/DeepEP, csrc/config.hpp: get_nvl_buffer_size_hint and
 // get_rdma_buffer_size_hint, with the settings of get_dispatch_config in deep_ep/buffer.py): each
-// of 10 channels, of two SMs, has room for so many tokens of every GPU of a node, and for 128 of
-// every node, to send and to receive. A token comes with its source, and with room for 128 choices,
-// their weights and as many scales.
+// channel, of two SMs (10 by default), has room for so many tokens of every GPU of a node, and for
+// 128 of every node, to send and to receive. A token comes with its source, and with room for 128
+// choices, their weights and as many scales.
 ByteCount deep_ep_buffers(const Scenario& scenario, std::int64_t ranks) {
-  constexpr std::int64_t kChannels = 10, kPeers = 8, kFromNode = 128;
+  constexpr std::int64_t kUsualChannels = 10, kPeers = 8, kFromNode = 128;
+  const std::int64_t sms = scenario.model.moe->dispatcher_sms;
+  const std::int64_t channels = sms > 0 ? std::max<std::int64_t>(sms / 2, 1) : kUsualChannels;
   constexpr std::int64_t kBeside = 8 + 128 * (8 + 4 + 4);
   const std::int64_t from_gpu = ranks <= 8     ? 256
                                 : ranks <= 64  ? 288
@@ -62,7 +64,7 @@ ByteCount deep_ep_buffers(const Scenario& scenario, std::int64_t ranks) {
                                                : 720;
   const ByteCount token = 2 * scenario.model.hidden + kBeside;
   const std::int64_t nodes = ranks > kPeers ? (ranks + kPeers - 1) / kPeers : 0;
-  return kChannels * token * (std::min(ranks, kPeers) * from_gpu + 2 * nodes * kFromNode);
+  return channels * token * (std::min(ranks, kPeers) * from_gpu + 2 * nodes * kFromNode);
 }
 
 ByteCount exchange_buffers(const Scenario& scenario) {

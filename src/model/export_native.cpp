@@ -93,6 +93,7 @@ SortedJson to_json(const Moe& moe) {
   if (moe.router_bias) out["router_bias"] = true;
   if (moe.shared_gate) out["shared_gate"] = true;
   if (moe.capacity_factor > 0) out["capacity_factor"] = moe.capacity_factor;
+  if (moe.dispatcher_sms > 0) out["dispatcher_sms"] = moe.dispatcher_sms;
   if (!moe.layer_list.empty()) out["layer_list"] = moe.layer_list;
   return out;
 }

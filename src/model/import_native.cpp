@@ -109,6 +109,9 @@ void read_numerics(ObjectReader& reader, Model& model) {
 // (docs/moe.md, "Rows").
 constexpr double kLearnedImbalance = 1.6;
 
+// No accelerator has more.
+constexpr std::int64_t kMostSms = 1024;
+
 void read_moe(ObjectReader& reader, Model& model, bool states_ffn) {
   Moe moe;
   moe.experts = reader.required_integer("experts", 1, kMaxHeads);
@@ -133,6 +136,14 @@ void read_moe(ObjectReader& reader, Model& model, bool states_ffn) {
                                             MoeDispatcher::kFlex, MoeDispatcher::kDeepEp,
                                             MoeDispatcher::kHybridEp};
   moe.dispatcher = kDispatchers[dispatcher.value_or(0)];
+  moe.dispatcher_sms = reader.integer("dispatcher_sms", 0, kMostSms).value_or(0);
+  const bool has_kernels =
+      moe.dispatcher != MoeDispatcher::kAllToAll && moe.dispatcher != MoeDispatcher::kAllGather;
+  if (moe.dispatcher_sms > 0 && !has_kernels) {
+    reader.fail("dispatcher_sms", ErrorCode::kBadValue,
+                "NCCL chooses the SMs of its exchanges itself",
+                "0, or dispatcher deepep or hybridep");
+  }
   reader.finish();
   model.moe = moe;
 }

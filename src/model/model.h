@@ -29,6 +29,7 @@ struct Moe {
   double capacity_factor = 0;       // tokens an expert takes over its fair share; 0: dropless
   double imbalance = 1;             // load of the busiest rank over the mean, before capacity
   MoeDispatcher dispatcher = MoeDispatcher::kAllToAll;
+  std::int64_t dispatcher_sms = 0;  // of DeepEP's or HybridEP's kernels; 0: Megatron's default
   // Exactly these layers, ascending, where the file lists them.
   std::vector<std::int64_t> layer_list = {};
 };

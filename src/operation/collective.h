@@ -57,6 +57,8 @@ struct Collective {
   OptionalCount copies = {};
   // SMs whose loads and stores move such rows; 0: copy engines or an SM's own engine do.
   OptionalCount store_sms = {};
+  // SMs that such a copy holds; 0: as many as HybridEP holds by default.
+  OptionalCount held_sms = {};
 
   static constexpr const char* kFamily = "collective";
   static constexpr auto fields() {
@@ -64,7 +66,8 @@ struct Collective {
     return std::tuple(std::pair("kind", &C::kind), std::pair("group", &C::group),
                       std::pair("bytes", &C::bytes), std::pair("type", &C::type),
                       std::pair("overlapped", &C::overlapped), std::pair("purpose", &C::purpose),
-                      std::pair("copies", &C::copies), std::pair("store_sms", &C::store_sms));
+                      std::pair("copies", &C::copies), std::pair("store_sms", &C::store_sms),
+                      std::pair("held_sms", &C::held_sms));
   }
 };
 

@@ -11,13 +11,13 @@ struct Message {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   ByteCount bytes = 0;  // as struct Collective counts them
   DataType type = DataType::kBf16;
-  std::int64_t copies = 0, store_sms = 0;  // as struct Collective has them
+  std::int64_t copies = 0, store_sms = 0, held_sms = 0;  // as struct Collective has them
   auto operator<=>(const Message&) const = default;
 };
 
 inline Message message_of(const Collective& collective) {
-  return {collective.kind, collective.bytes, collective.type, collective.copies.value,
-          collective.store_sms.value};
+  return {collective.kind,         collective.bytes,           collective.type,
+          collective.copies.value, collective.store_sms.value, collective.held_sms.value};
 }
 
 }  // namespace stepcast

@@ -119,6 +119,8 @@ class Mechanisms {
         "attention windows");
     if (!model.moe) return;
     add_own(layout_.overlap.ep, "tokens exchanged beside another micro-batch");
+    add_own(layout_.overlap.expert_wgrad, "weight gradients of experts beside an exchange");
+    add_own(layout_.overlap.shared_experts, "shared experts beside exchanges");
     add_own(true, "mixture of experts");
     add(scenario_.training.cuda_graphs == CudaGraphs::kOff, "experts without CUDA graphs");
     add_own(layout_.ep > 1, "expert parallelism");

@@ -21,7 +21,8 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
                    const CollectiveCosts& collectives, SendsInPasses sends)
     : program_(program),
       block_costs_(scenario, kernels, collectives),
-      alone_(sends == SendsInPasses::kNothing) {
+      alone_(sends == SendsInPasses::kNothing),
+      delays_wgrad_(scenario.layout.overlap.expert_wgrad) {
   const bool shares = sends == SendsInPasses::kBesideSiblings;
   const std::vector<GroupMessage> sent =
       shares ? messages_in_blocks(program) : std::vector<GroupMessage>{};
@@ -87,8 +88,8 @@ const RunCosts::PricedBlock& RunCosts::priced(std::int32_t placement, const Bloc
   if (!fresh) return out;
   const std::vector<Operation>* operations = &operations_of(program_.block(at.block), at.pass);
   if (forward.valid()) {
-    out.issued_in_turn =
-        issue_in_turn(operations_of(program_.block(forward), Pass::kForward), *operations);
+    out.issued_in_turn = issue_in_turn(operations_of(program_.block(forward), Pass::kForward),
+                                       *operations, delays_wgrad_);
     operations = &out.issued_in_turn;
   }
   const auto& [groups, links] = placements_[static_cast<std::size_t>(placement)];

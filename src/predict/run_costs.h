@@ -89,6 +89,7 @@ class RunCosts {
   using TasksKey = std::tuple<std::int32_t, RunKey, std::vector<AxisGroup>, bool>;  // by table
   mutable std::map<TasksKey, PassTasks> tasks_;
   bool alone_;
+  bool delays_wgrad_;  // in pairs (Overlap::expert_wgrad)
   std::vector<Placement> placements_;
   std::vector<Table> tables_;
   std::vector<RankClassEntry> classes_;

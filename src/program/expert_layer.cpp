@@ -31,6 +31,7 @@ ExpertLayer::ExpertLayer(const Scenario& scenario, BlockBuilder& builder)
     down_bias_ = of_experts("experts_down_bias", e * h, 1, Cut::kNone, Initial::kZeros);
   }
   if (model_.moe->shared_ffn > 0) shared_.emplace(scenario, builder);
+  hides_shared_ = shared_ && scenario.layout.overlap.shared_experts;
 }
 
 GroupedGemm ExpertLayer::product(GemmRole role, std::int64_t outputs, std::int64_t inputs) const {
@@ -189,11 +190,15 @@ ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
 
 BufferId ExpertLayer::forward(BufferId input) {
   saved_ = {};
-  const BufferId beside = shared_ ? shared_->forward(input) : BufferId{};
+  BufferId shared;
+  if (shared_ && !hides_shared_) shared = shared_->forward(input);
   route(input);
+  if (hides_shared_) dispatch_.beside([&] { shared_->forward_up(input); });
   saved_.input = dispatch_.bring(input, saved_.routing);
+  if (hides_shared_) dispatch_.beside([&] { shared = shared_->forward_down(input); });
   const BufferId routed = dispatch_.take_back(compute());
-  return beside.valid() ? add("add_shared", routed, beside, false) : routed;
+  dispatch_.beside({});
+  return shared.valid() ? add("add_shared", routed, shared, false) : routed;
 }
 
 template <class Write>
@@ -209,10 +214,15 @@ BufferId ExpertLayer::backward(BufferId gradient, BufferId input, const Recomput
   } else if (again.has(RecomputedModule::kSharedExperts) && shared_) {
     recompute([&] { shared_->forward(input); });
   }
+  BufferId shared;
+  if (hides_shared_) dispatch_.beside([&] { shared_->backward_down(gradient, input); });
   const RowGradients rows = compute_backward(dispatch_.bring_gradient(gradient), again);
+  if (hides_shared_) dispatch_.beside([&] { shared = shared_->backward_up(input); });
   const BufferId routed = dispatch_.take_gradient_back(rows.rows, rows.weights);
+  dispatch_.beside({});
   BufferId out = add("add_router_gradient", routed, route_backward(input, rows.weights), true);
-  if (shared_) out = add("add_shared_gradient", out, shared_->backward(gradient, input), true);
+  if (shared_ && !hides_shared_) shared = shared_->backward(gradient, input);
+  if (shared_) out = add("add_shared_gradient", out, shared, true);
   return out;
 }
 

@@ -59,6 +59,7 @@ class ExpertLayer {
   TokenDispatch dispatch_;
   ParameterId router_, router_bias_, up_, up_bias_, down_, down_bias_;
   std::optional<SharedExpert> shared_;
+  bool hides_shared_ = false;  // the shared expert runs beside the exchanges
   Saved saved_;
 };
 

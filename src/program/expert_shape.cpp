@@ -37,6 +37,7 @@ ExpertShape::ExpertShape(const Scenario& scenario, const Shape& shape) {
   ffn = moe.ffn / tensor;
   ups = (scenario.model.mlp == Mlp::kSwiglu ? 2 : 1) * ffn;
   dispatcher = moe.dispatcher;
+  exchange_sms = moe.dispatcher_sms;
   // Experts that lie as dense matrices do are reduced with them.
   const bool as_dense = ranks == 1 && tensor == layout.tp;
   replicas = as_dense ? AxisGroup::kData : AxisGroup::kExpertData;

@@ -28,7 +28,8 @@ struct ExpertShape {
   std::int64_t ups;  // outputs of the first product: twice as many where it is gated
   bool padded;       // every expert takes as many rows of every rank: sizes are known beforehand
   MoeDispatcher dispatcher;
-  AxisGroup replicas;  // the ranks that hold the same experts
+  std::int64_t exchange_sms;  // of DeepEP's or HybridEP's kernels; 0: Megatron's default
+  AxisGroup replicas;         // the ranks that hold the same experts
 
   // The ranks that tokens are dispatched among.
   std::int64_t group() const { return ranks * tensor; }

@@ -104,8 +104,8 @@ KernelSize loss_size(const Scenario& scenario, const BlockBuilder& builder, bool
   const KernelSize size =
       builder.size(shape.tokens * shape.vocab, shape.vocab, backward ? loss.backward : loss.forward,
                    backward ? loss.backward_launches : loss.forward_launches);
-  const bool is_counted = scenario.rules.loss_in_single_steps || scenario.rules.fuses_loss ||
-                          loss_is_shared(scenario);
+  const bool is_counted =
+      scenario.rules.loss_in_single_steps || scenario.rules.fuses_loss || loss_is_shared(scenario);
   return is_counted ? size : loss_steps().of(size);  // PyTorch's, where nothing is compiled
 }
 
@@ -190,14 +190,20 @@ BufferId backward(const Scenario& scenario, const HeadWeights& weights, BlockBui
                 {saved.probabilities}, {gradient});
   }
   const bool trained = builder.trains(weights.table);
-  const BufferId x =
-      trained ? builder.gather_again("head_input", saved.normed, saved.gathered) : BufferId{};
+  const bool waits = scenario.layout.defer_head_wgrad > 0;
+  const auto gather = [&] {
+    return builder.gather_again("head_input", saved.normed, saved.gathered);
+  };
+  BufferId x = trained && !waits ? gather() : BufferId{};
   const BufferId partial = builder.activation("head_input_gradient", shape.tokens * shape.hidden);
   builder.gemm("logits_dgrad", GemmRole::kInputGradient, shape.tokens, shape.hidden, shape.vocab,
                {gradient}, {partial});
   builder.uses({weights.table});
   const BufferId reduced = builder.enter_backward("head_input_gradient", partial);
   if (trained) {
+    // A weight gradient that waits keeps this rank's share of the input, gathered in its turn
+    // (Megatron-LM, core/utils.py: drain_embedding_wgrad_compute).
+    if (waits) builder.among_weight_gradients([&] { x = gather(); });
     builder.weight_gradient("logits_wgrad", weights.table, shape.vocab, shape.hidden, {gradient, x},
                             true);
   }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
 
 #include "core/assert.h"
 
@@ -21,14 +20,17 @@ bool is_of_experts(const Operation& operation) {
   return std::holds_alternative<GroupedGemm>(operation.work);
 }
 
-// A pass in five pieces. The ways to the experts and back begin and end with an exchange.
+// Some operations of a pass, by their places in it.
+using Piece = std::vector<std::int32_t>;
+
+// A pass in five pieces. The ways to the experts and back begin and end with an exchange. What may
+// wait of the experts' stands apart: it holds up nothing of its pass.
 struct Pieces {
-  std::span<const Operation> before, there, experts, back, rest;
+  Piece before, there, experts, late, back, rest;
 };
 
-Pieces cut(const std::vector<Operation>& pass) {
+Pieces cut(const std::vector<Operation>& pass, bool delays_wgrad) {
   using Difference = std::ptrdiff_t;
-  const std::span<const Operation> all(pass);
   const auto at = [&](auto found) { return static_cast<std::size_t>(found - pass.begin()); };
   const std::size_t product = at(std::ranges::find_if(pass, is_of_experts));
   const auto middle = pass.begin() + static_cast<Difference>(product);
@@ -42,43 +44,62 @@ Pieces cut(const std::vector<Operation>& pass) {
   for (std::size_t i = back; i < pass.size(); ++i) {
     if (is_exchange(pass[i])) returned = i + 1;
   }
-  return {all.first(there), all.subspan(there, arrived - there),
-          all.subspan(arrived, back - arrived), all.subspan(back, returned - back),
-          all.subspan(returned)};
+  Pieces out;
+  for (std::size_t i = 0; i < pass.size(); ++i) {
+    const bool may_wait = delays_wgrad && pass[i].phase == Phase::kWeightGradient;
+    Piece& piece = i < there      ? out.before
+                   : i < arrived  ? out.there
+                   : i < back     ? (may_wait ? out.late : out.experts)
+                   : i < returned ? out.back
+                                  : out.rest;
+    piece.push_back(static_cast<std::int32_t>(i));
+  }
+  return out;
 }
 
 // One of the two passes among what is issued: each piece follows the one before it.
 class Issuer {
  public:
-  explicit Issuer(std::vector<Operation>& out) : out_(out) {}
+  Issuer(const std::vector<Operation>& pass, std::vector<Operation>& out)
+      : pass_(pass), out_(out), places_(pass.size(), -1) {}
 
-  void compute(std::span<const Operation> piece) { add(piece, false); }
-  void move(std::span<const Operation> piece) { add(piece, true); }
+  void compute(const Piece& piece) { add(piece, false); }
+  void move(const Piece& piece) { add(piece, true); }
+  // The piece follows others of the computing stream, and no other piece follows it.
+  void compute_late(const Piece& piece) {
+    for (const std::int32_t i : piece) place(i);
+  }
 
  private:
-  void add(std::span<const Operation> piece, bool moves) {
+  void add(const Piece& piece, bool moves) {
     std::int32_t before = moves || moved_ ? last_ : -1;
-    for (const Operation& operation : piece) {
-      const auto place = static_cast<std::int32_t>(out_.size());
-      Operation& own = out_.emplace_back(operation);
-      for (std::int32_t& after : own.after) {
-        if (after >= 0) after = places_[static_cast<std::size_t>(after)];
-      }
+    for (const std::int32_t i : piece) {
+      const std::int32_t at = place(i);
+      Operation& own = out_.back();
       if (moves) own.stream = BlockStream::kCommunication;
       if (before >= 0) wait(own, before);
-      if (moves || own.stream == BlockStream::kCompute) last_ = place;
-      if (moves) before = place;
-      places_.push_back(place);
+      if (moves || own.stream == BlockStream::kCompute) last_ = at;
+      if (moves) before = at;
     }
     moved_ = moves;
+  }
+  std::int32_t place(std::int32_t i) {
+    const auto at = static_cast<std::int32_t>(out_.size());
+    Operation& own = out_.emplace_back(pass_[static_cast<std::size_t>(i)]);
+    for (std::int32_t& after : own.after) {
+      if (after >= 0) after = places_[static_cast<std::size_t>(after)];
+    }
+    places_[static_cast<std::size_t>(i)] = at;
+    return at;
   }
   void wait(Operation& own, std::int32_t before) const {
     const auto stream = static_cast<std::size_t>(out_[static_cast<std::size_t>(before)].stream);
     own.after[stream] = std::max(own.after[stream], before);
   }
 
+  const std::vector<Operation>& pass_;
   std::vector<Operation>& out_;
-  std::vector<std::int32_t> places_;  // by operation of the pass
+  std::vector<std::int32_t> places_;  // by operation of the pass; -1: not issued
   std::int32_t last_ = -1;            // operation of the piece before
   bool moved_ = false;
 };
@@ -104,17 +125,18 @@ bool has_exchanges(const std::vector<Operation>& pass) {
 }
 
 std::vector<Operation> issue_in_turn(const std::vector<Operation>& forward,
-                                     const std::vector<Operation>& backward) {
-  const Pieces f = cut(forward), b = cut(backward);
+                                     const std::vector<Operation>& backward, bool delays_wgrad) {
+  const Pieces f = cut(forward, false), b = cut(backward, delays_wgrad);
   std::vector<Operation> out;
   out.reserve(forward.size() + backward.size());
-  Issuer one(out), other(out);
+  Issuer one(forward, out), other(backward, out);
   other.compute(b.before);
   other.move(b.there);
   one.compute(f.before);
   one.move(f.there);
   other.compute(b.experts);
   other.move(b.back);
+  other.compute_late(b.late);
   one.compute(f.experts);
   one.move(f.back);
   other.compute(b.rest);

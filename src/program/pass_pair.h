@@ -26,7 +26,10 @@ bool has_exchanges(const std::vector<Operation>& pass);
 // rest.
 //   computing:     B before, F before | B experts      | F experts | B rest      , F rest
 //   communicating: B to the experts   | F to the experts, B back   | F back
+// If `delays_wgrad`, the way of B back waits for the input gradients of its experts alone, and runs
+// beside their weight gradients (Megatron-LM, --delay-wgrad-compute: mlp.backward_dw).
 std::vector<Operation> issue_in_turn(const std::vector<Operation>& forward,
-                                     const std::vector<Operation>& backward);
+                                     const std::vector<Operation>& backward,
+                                     bool delays_wgrad = false);
 
 }  // namespace stepcast

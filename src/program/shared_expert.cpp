@@ -38,14 +38,17 @@ Activation SharedExpert::activation(bool backward) const {
               .of(builder_.size(shape.tokens * ffn_, ffn_, passes * element))};
 }
 
-BufferId SharedExpert::forward(BufferId input) {
-  const Shape& shape = builder_.shape();
-  const double e = static_cast<double>(shape.element);
+void SharedExpert::forward_up(BufferId input) {
   saved_ = {};
   saved_.entered = up_.enter(builder_, "shared_input", input, true);
   saved_.up = up_.forward(builder_, saved_.entered);
-  saved_.activated = builder_.activation("shared_activated", shape.tokens * ffn_);
+  saved_.activated = builder_.activation("shared_activated", builder_.shape().tokens * ffn_);
   builder_.add("shared_activation", activation(false), {saved_.up.y}, {saved_.activated});
+}
+
+BufferId SharedExpert::forward_down(BufferId input) {
+  const Shape& shape = builder_.shape();
+  const double e = static_cast<double>(shape.element);
   saved_.left = down_.take(builder_, saved_.activated, true);
   saved_.down = down_.forward(builder_, saved_.left);
   saved_.output = builder_.leave_region("shared_reduced", saved_.down.y);
@@ -59,7 +62,7 @@ BufferId SharedExpert::forward(BufferId input) {
   return gated;
 }
 
-BufferId SharedExpert::backward(BufferId gradient, BufferId input) {
+void SharedExpert::backward_down(BufferId gradient, BufferId input) {
   const Shape& shape = builder_.shape();
   const double e = static_cast<double>(shape.element);
   BufferId output = gradient;
@@ -74,11 +77,14 @@ BufferId SharedExpert::backward(BufferId gradient, BufferId input) {
   const LinearInput whole = down_.leave_backward(builder_, "shared_output_gradient", output);
   const LinearGradient activated = down_.input_gradient(builder_, whole);
   down_.weight_gradient(builder_, whole, saved_.left, saved_.down, activated);
-  const BufferId up = builder_.activation("shared_up_gradient", shape.tokens * ups());
-  builder_.add("shared_activation", activation(true), {saved_.up.y, activated.x}, {up});
+  up_gradient_ = builder_.activation("shared_up_gradient", shape.tokens * ups());
+  builder_.add("shared_activation", activation(true), {saved_.up.y, activated.x}, {up_gradient_});
+}
+
+BufferId SharedExpert::backward_up(BufferId input) {
   const LinearInput entered = up_.renewed(saved_.entered, input);
   const LinearInput again = up_.gather_again(builder_, "shared_input", entered);
-  const LinearInput flowing = up_.take_gradient(builder_, up);
+  const LinearInput flowing = up_.take_gradient(builder_, up_gradient_);
   const LinearGradient partial = up_.input_gradient(builder_, flowing);
   const BufferId reduced = builder_.enter_backward("shared_input_gradient", partial.x);
   up_.weight_gradient(builder_, flowing, again, saved_.up, partial);

@@ -13,7 +13,27 @@ constexpr std::int64_t kDeepEpSms = 20;
 }  // namespace
 
 std::int64_t TokenDispatch::store_sms() const {
-  return shape_.dispatcher == MoeDispatcher::kHybridEp ? 0 : kDeepEpSms;
+  if (shape_.dispatcher == MoeDispatcher::kHybridEp) return 0;
+  return shape_.exchange_sms > 0 ? shape_.exchange_sms : kDeepEpSms;
+}
+
+void TokenDispatch::exchange_tokens(const char* name, BufferId from, BufferId to,
+                                    CollectivePurpose purpose) {
+  builder_.exchange(name, AxisGroup::kTensorExpert, shape_.rows * width(), builder_.shape().type,
+                    {from}, {to}, purpose, shape_.copies(), store_sms());
+  if (store_sms() == 0) {
+    std::get<Collective>(builder_.last().work).held_sms = {shape_.exchange_sms};
+  }
+}
+
+void TokenDispatch::exchange_rows(const char* name, BufferId from, BufferId to,
+                                  CollectivePurpose purpose) {
+  const std::int64_t elements = std::max(shape_.sent, shape_.received) * width();
+  builder_.exchange(name, AxisGroup::kExpert, elements, builder_.shape().type, {from}, {to},
+                    purpose);
+  if (!beside_) return;
+  builder_.last().stream = BlockStream::kCommunication;
+  beside_();
 }
 
 std::int64_t TokenDispatch::tokens() const {
@@ -68,10 +88,8 @@ BufferId TokenDispatch::bring_rows(BufferId rows, bool backward) {
   const DataType type = builder_.shape().type;
   constexpr auto kPurpose = CollectivePurpose::kDispatch;
   if (shape_.ranks > 1) {
-    const std::int64_t elements = std::max(shape_.sent, shape_.received) * width();
     const BufferId received = builder_.activation("received_rows", shape_.received * width());
-    builder_.exchange(backward ? "combine_backward" : "dispatch", AxisGroup::kExpert, elements,
-                      type, {rows}, {received}, kPurpose);
+    exchange_rows(backward ? "combine_backward" : "dispatch", rows, received, kPurpose);
     rows = received;
   }
   if (shape_.tensor > 1) {
@@ -96,10 +114,8 @@ BufferId TokenDispatch::return_rows(BufferId rows, bool backward) {
     rows = reduced;
   }
   if (shape_.ranks == 1) return rows;
-  const std::int64_t elements = std::max(shape_.sent, shape_.received) * width();
   const BufferId back = builder_.activation("returned_rows", shape_.sent * width());
-  builder_.exchange(backward ? "dispatch_backward" : "combine", AxisGroup::kExpert, elements, type,
-                    {rows}, {back}, kPurpose);
+  exchange_rows(backward ? "dispatch_backward" : "combine", rows, back, kPurpose);
   return back;
 }
 
@@ -112,8 +128,7 @@ BufferId TokenDispatch::spread(BufferId tokens, bool backward) {
     builder_.collective(name, CollectiveKind::kAllGather, AxisGroup::kTensorExpert, elements, type,
                         {tokens}, {out}, CollectivePurpose::kDispatch);
   } else {
-    builder_.exchange(name, AxisGroup::kTensorExpert, shape_.rows * width(), type, {tokens}, {out},
-                      CollectivePurpose::kDispatch, shape_.copies(), store_sms());
+    exchange_tokens(name, tokens, out, CollectivePurpose::kDispatch);
   }
   return out;
 }
@@ -128,8 +143,7 @@ BufferId TokenDispatch::collect(BufferId sums, bool backward) {
                         this->tokens() * width(), backward ? type : DataType::kFp32, {sums}, {out},
                         CollectivePurpose::kCombine);
   } else {
-    builder_.exchange(name, AxisGroup::kTensorExpert, shape_.rows * width(), type, {sums}, {out},
-                      CollectivePurpose::kCombine, shape_.copies(), store_sms());
+    exchange_tokens(name, sums, out, CollectivePurpose::kCombine);
   }
   return out;
 }

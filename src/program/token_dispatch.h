@@ -8,6 +8,9 @@
 // rows comes back.
 #pragma once
 
+#include <functional>
+#include <utility>
+
 #include "program/expert_shape.h"
 
 namespace stepcast {
@@ -32,12 +35,18 @@ class TokenDispatch {
 
   BufferId weights() const { return weights_; }  // of each row
 
+  // The next exchange of rows runs beside what `write` writes, which does not need it. Empty: it
+  // runs alone.
+  void beside(std::function<void()> write) { beside_ = std::move(write); }
+
  private:
   // These go the ways above: to the experts, and from them.
   BufferId bring_rows(BufferId rows, bool backward);
   BufferId return_rows(BufferId rows, bool backward);
   BufferId spread(BufferId tokens, bool backward);
   BufferId collect(BufferId sums, bool backward);
+  void exchange_tokens(const char* name, BufferId from, BufferId to, CollectivePurpose purpose);
+  void exchange_rows(const char* name, BufferId from, BufferId to, CollectivePurpose purpose);
 
   void gather_routing_map(const Routing& routing);
   void read_counts(const Routing& routing);
@@ -61,6 +70,7 @@ class TokenDispatch {
   const ExpertShape& shape_;
   BlockBuilder& builder_;
   BufferId row_map_, weights_;
+  std::function<void()> beside_;
 };
 
 }  // namespace stepcast

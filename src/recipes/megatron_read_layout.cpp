@@ -211,6 +211,12 @@ void read_overlap(FlagList& flags) {
   if (flags.given("--overlap-moe-expert-parallel-comm")) {
     out.set_flag("layout.overlap.ep", true, "--overlap-moe-expert-parallel-comm");
   }
+  if (flags.given("--delay-wgrad-compute")) {
+    out.set_flag("layout.overlap.expert_wgrad", true, "--delay-wgrad-compute");
+  }
+  if (flags.given("--moe-shared-expert-overlap")) {
+    out.set_flag("layout.overlap.shared_experts", true, "--moe-shared-expert-overlap");
+  }
   if (flags.given("--tp-comm-overlap")) {
     out.set_flag("layout.overlap.tp", true, "--tp-comm-overlap");
   }

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "recipes/megatron.h"
 #include "recipes/megatron_read.h"
@@ -226,6 +228,14 @@ void read_expert_sizes(FlagList& flags) {
   std::string way = dispatcher.value_or("allgather");
   if (way == "flex" && (backend || deepep)) way = backend.value_or("deepep");
   out.set_word("model.moe.dispatcher", way, "--moe-token-dispatcher-type");
+  for (const auto& [flag, ways] :
+       {std::pair("--moe-deepep-num-sms", std::array{"deepep", "flex"}),
+        std::pair("--moe-hybridep-num-sms", std::array{"hybridep", ""})}) {
+    const auto sms = flags.integer(flag);
+    if (sms && std::ranges::find(ways, way) != ways.end()) {
+      out.set_integer("model.moe.dispatcher_sms", *sms, flag);
+    }
+  }
   // How routing is scored and products are grouped is stepcast's own assumption.
   for (const char* known :
        {"--moe-grouped-gemm", "--moe-router-score-function", "--moe-router-pre-softmax",

@@ -62,11 +62,12 @@ void add_experts(const Model& m, Block& block) {
   }
   constexpr const char* kDispatchers[] = {"alltoall", "allgather", "flex", "flex", "flex"};
   block.value("--moe-token-dispatcher-type", kDispatchers[static_cast<int>(moe.dispatcher)]);
-  if (moe.dispatcher == MoeDispatcher::kDeepEp) {
-    block.value("--moe-flex-dispatcher-backend", "deepep");
+  const bool hybrid = moe.dispatcher == MoeDispatcher::kHybridEp;
+  if (hybrid || moe.dispatcher == MoeDispatcher::kDeepEp) {
+    block.value("--moe-flex-dispatcher-backend", hybrid ? "hybridep" : "deepep");
   }
-  if (moe.dispatcher == MoeDispatcher::kHybridEp) {
-    block.value("--moe-flex-dispatcher-backend", "hybridep");
+  if (moe.dispatcher_sms > 0) {
+    block.value(hybrid ? "--moe-hybridep-num-sms" : "--moe-deepep-num-sms", moe.dispatcher_sms);
   }
   block.flag("--moe-grouped-gemm");
 }
@@ -196,6 +197,8 @@ ArgumentBlock parallel_block(const Scenario& s) {
   add_data_parallel(s, block);
   block.flag_if(l.overlap.tp, "--tp-comm-overlap");
   block.flag_if(l.overlap.ep, "--overlap-moe-expert-parallel-comm");
+  block.flag_if(l.overlap.expert_wgrad, "--delay-wgrad-compute");
+  block.flag_if(l.overlap.shared_experts, "--moe-shared-expert-overlap");
   block.flag_if(l.tp > 1 && l.pp > 1 && !l.sequence_parallel && !s.rules.scatter_gather_p2p,
                 "--no-scatter-gather-tensors-in-pipeline");
   const bool narrow = s.training.moments_precision != DataType::kFp32;

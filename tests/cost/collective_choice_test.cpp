@@ -267,5 +267,15 @@ TEST(CollectiveModel, LoadsAndStoresTakeWhatDeepEpTook) {
   expect_time(b200(1), 7168, 882.3);
 }
 
+// HybridEP is bound by the links, whatever it holds; what runs beside it gets the rest.
+TEST(CollectiveModel, AnExchangeHoldsTheSmsThatItIsGiven) {
+  const CollectiveModel model(h100(1), inside_node(8));
+  const NcclEstimate usual = model.exchange_once(8, 0), wide = model.exchange_once(8, 0, 32);
+  EXPECT_EQ(usual.channels, 16);
+  EXPECT_EQ(wide.channels, 32);
+  EXPECT_EQ(wide.bandwidth.value(), usual.bandwidth.value());
+  EXPECT_EQ(wide.latency.value(), usual.latency.value());
+}
+
 }  // namespace
 }  // namespace stepcast

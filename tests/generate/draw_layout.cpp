@@ -92,6 +92,7 @@ void draw_expert_overlap(Draw& draw, Sketch& s) {
   if (!s.model.moe || !draw.chance(0.5)) return;
   const bool beside = exchanges_beside(s) && draw.chance(0.7);
   s.set("layout.overlap.ep", beside);
+  s.pairs_exchanges = beside;
   if (!beside) return;
   if (s.pp > 1) s.set("layout.overlap.pp", true);
   s.set("layout.recompute", "none");
@@ -165,6 +166,17 @@ void draw_layout(Draw& draw, Sketch& s) {
   draw_chunks(draw, s);
   draw_shard_group(draw, s);
   draw_schedule_file(draw, s);
+}
+
+// Experts do this beside their own exchanges.
+void draw_within_exchanges(Draw& draw, Sketch& s) {
+  if (!s.model.moe) return;
+  if (s.pairs_exchanges) {
+    s.set("layout.overlap.expert_wgrad", draw.chance(0.5));
+  } else if (s.model.moe->shared_ffn > 0 && s.framework->hides_in_exchanges && s.ep > 1 &&
+             s.model.moe->dispatcher == MoeDispatcher::kAllToAll) {
+    s.set("layout.overlap.shared_experts", draw.chance(0.5));
+  }
 }
 
 }  // namespace stepcast::generate

@@ -25,6 +25,7 @@ bool sketch_scenario(Draw& draw, Sketch& sketch) {
   draw_layout(draw, sketch);
   draw_training(draw, sketch);
   draw_run(draw, sketch);
+  draw_within_exchanges(draw, sketch);
   return true;
 }
 

@@ -31,6 +31,7 @@ struct Sketch {
   bool sequence_parallel = false;
   bool adapters = false;
   bool full_recompute = false;
+  bool pairs_exchanges = false;  // overlap.ep
 
   // Sets the key at a dotted path.
   void set(const std::string& path, nlohmann::json value);
@@ -47,5 +48,7 @@ void draw_mode_and_attention(Draw& draw, Sketch& sketch);
 void draw_layout(Draw& draw, Sketch& sketch);
 void draw_training(Draw& draw, Sketch& sketch);
 void draw_run(Draw& draw, Sketch& sketch);
+// Draws what experts do beside their exchanges, behind all else.
+void draw_within_exchanges(Draw& draw, Sketch& sketch);
 
 }  // namespace stepcast::generate

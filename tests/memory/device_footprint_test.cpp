@@ -68,17 +68,21 @@ TEST(Framework, HybridEpHoldsWhatAllRanksMaySend) {
 // 128 of either node to send and to receive. A token of 1024 takes 2048 bytes, and 2056 beside.
 TEST(Framework, DeepEpHoldsAWindowOfTokensForEveryPeer) {
   constexpr ByteCount kToken = 2048 + 8 + 128 * (8 + 4 + 4);
-  const auto buffers = [](int ranks, ByteCount communicator) {
+  std::string more;
+  const auto buffers = [&](int ranks, ByteCount communicator) {
     testing::ExpertCase c;
     c.ep = c.dp = ranks;
     c.dispatcher = "alltoall";
     const ByteCount without =
         framework_bytes(testing::with_experts(c)) - communicator * (ByteCount{1} << 20);
     c.dispatcher = "deepep";
+    c.more_moe = more;
     return framework_bytes(testing::with_experts(c)) - without;
   };
   EXPECT_EQ(buffers(8, 544), 10 * kToken * 8 * 256);
   EXPECT_EQ(buffers(16, 320), 10 * kToken * (8 * 288 + 2 * 2 * 128));
+  more = R"(,"dispatcher_sms":12)";  // of two SMs each
+  EXPECT_EQ(buffers(8, 544), 6 * kToken * 8 * 256);
 }
 
 // Channels to other nodes take less memory than those inside one: 320 MiB and 544 MiB a

@@ -77,6 +77,56 @@ TEST(PassPair, TakesTheLongerOfWhatRunsBesideEachOther) {
   }
 }
 
+// The way back waits for the input gradients of B's experts alone; their weight gradients take the
+// time `late` behind them, and only what the computing stream issues next waits for it.
+double delayed_form(const Times& f, const Times& b, double late) {
+  const double before_b = b[0], before_f = before_b + f[0];
+  const double there_b = before_b + b[1];
+  const double there_f = std::max(before_f, there_b) + f[1];
+  const double experts_b = std::max(before_f, there_b) + b[2];
+  const double back_b = std::max(experts_b, there_f) + b[3];
+  const double experts_f = std::max(experts_b + late, there_f) + f[2];
+  const double back_f = std::max(experts_f, back_b) + f[3];
+  const double rest_b = std::max(experts_f, back_b) + b[4];
+  return std::max(rest_b, back_f) + f[4];
+}
+
+double replayed_late(const Times& f, const Times& b, double late, bool delays) {
+  std::vector<Operation> backward = pass();
+  Operation weights = experts();
+  weights.phase = Phase::kWeightGradient;
+  backward.insert(backward.begin() + 3, weights);
+  const std::vector<Operation> order = issue_in_turn(pass(), backward, delays);
+  const std::array<double, 11> behind{b[0], b[1], f[0], f[1], b[2], b[3],
+                                      late, f[2], f[3], b[4], f[4]};
+  const std::array<double, 11> before{b[0], b[1], f[0], f[1], b[2], late,
+                                      b[3], f[2], f[3], b[4], f[4]};
+  std::vector<PricedOperation> priced;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    RunCost cost;
+    cost.gpu = cost.floor = Seconds((delays ? behind : before)[i]);
+    priced.push_back({&order[i], cost});
+  }
+  return replay_block(priced).gpu.value();
+}
+
+TEST(PassPair, DelayedWeightGradientsRunBesideTheWayBack) {
+  // The way back of B takes 4 beside 3 of weight gradients and 1 of F's experts.
+  EXPECT_EQ(replayed_late({0, 0, 1, 0, 0}, {0, 0, 2, 4, 0}, 3, true), 6);
+  EXPECT_EQ(replayed_late({0, 0, 1, 0, 0}, {0, 0, 2, 4, 0}, 3, false), 9);
+  SeededRandom random(23);
+  for (int i = 0; i < 500; ++i) {
+    Times f{}, b{};
+    for (double& time : f) time = static_cast<double>(random.below(8));
+    for (double& time : b) time = static_cast<double>(random.below(8));
+    const auto late = static_cast<double>(random.below(8));
+    Times whole = b;
+    whole[2] += late;
+    EXPECT_NEAR(replayed_late(f, b, late, true), delayed_form(f, b, late), 1e-9);
+    EXPECT_NEAR(replayed_late(f, b, late, false), closed_form(f, whole), 1e-9);
+  }
+}
+
 TEST(PassPair, EventsOfAPassAreThoseThatItHadAlone) {
   std::vector<Operation> forward = pass();
   Operation beside = compute();
@@ -234,6 +284,37 @@ TEST(PassPair, MeetsTransfersBetweenStagesOnTheNics) {
   ASSERT_TRUE(expanded.has_value());
   EXPECT_NEAR(expanded->step_time.value(), shared->step_time.value(),
               1e-9 * shared->step_time.value() + 1e-7);
+}
+
+// Long exchanges across nodes hide all of a small shared expert: its kernels leave the step, which
+// is then no longer than without it but for the sums that join it.
+TEST(SharedExpert, RunsBesideTheExchanges) {
+  ExpertCase c;
+  c.cluster = "dgx-a100-80g";
+  c.dp = 16;
+  c.ep = 16;
+  c.hidden = 4096;
+  c.heads = 32;
+  c.sequence = 4096;
+  c.capacity_factor = 1;  // the host knows the sizes
+  c.global_batch = 128;  // the gradients of a shared expert are reduced once in eight micro-batches
+  const Prediction none = forecast(c);
+  c.shared_ffn = 1024;
+  const Prediction before = forecast(c);
+  c.more_layout = R"(,"overlap":{"shared_experts":true})";
+  const Prediction beside = forecast(c);
+  const Seconds whole = before.step_time - none.step_time;
+  EXPECT_LT(beside.step_time - none.step_time, 0.5 * whole);
+  EXPECT_GT(beside.step_time.value(), none.step_time.value());
+  EXPECT_EQ(beside.flops, before.flops);
+  EXPECT_NEAR(beside.time.total().value(), beside.step_time.value(),
+              1e-9 * beside.step_time.value());
+  const auto expanded =
+      predict(with_experts(c), testing::source_folders(), {.expand = true, .contention = false});
+  const auto one = predict(with_experts(c), testing::source_folders(), {.contention = false});
+  ASSERT_TRUE(expanded.has_value() && one.has_value());
+  EXPECT_NEAR(expanded->step_time.value(), one->step_time.value(),
+              1e-9 * one->step_time.value() + 1e-7);
 }
 
 }  // namespace

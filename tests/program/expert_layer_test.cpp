@@ -145,6 +145,44 @@ TEST(Experts, SendATokenOnceToEveryRankWithDeepEp) {
   }
 }
 
+TEST(Experts, ExchangeTokensWithAsManySmsAsAreStated) {
+  ExpertCase c;
+  c.ep = 8;
+  c.more_moe = R"(,"dispatcher_sms":32)";
+  c.dispatcher = "deepep";
+  const Collective stores = collective(layer(c), Pass::kForward, "combine");
+  EXPECT_EQ(stores.store_sms.value, 32);
+  EXPECT_EQ(stores.held_sms.value, 0);
+  c.dispatcher = "hybridep";
+  const Collective copies = collective(layer(c), Pass::kBackward, "combine_backward");
+  EXPECT_EQ(copies.store_sms.value, 0);
+  EXPECT_EQ(copies.held_sms.value, 32);
+}
+
+// The first half of the shared expert follows the exchange to the experts, the second that back.
+// Nothing that they write is read before the exchange has ended, and they keep what they kept.
+TEST(Experts, RunTheSharedOneBesideTheirExchanges) {
+  ExpertCase c;
+  c.ep = 8;
+  c.shared_ffn = 1024;
+  const Block before = layer(c);
+  c.more_layout = R"(,"overlap":{"shared_experts":true})";
+  const Block beside = layer(c);
+  EXPECT_EQ(saved(beside), saved(before));
+  const auto behind = [&](Pass pass, const std::string& exchange) {
+    const std::vector<Operation>& all = beside.pass(pass).operations;
+    const auto at = std::ranges::find_if(
+        all, [&](const Operation& operation) { return operation.name == exchange; });
+    EXPECT_NE(at, all.end()) << exchange;
+    EXPECT_EQ(at->stream, BlockStream::kCommunication) << exchange;
+    return std::string((at + 1)->name);
+  };
+  EXPECT_EQ(behind(Pass::kForward, "dispatch"), "shared_up");
+  EXPECT_EQ(behind(Pass::kForward, "combine"), "shared_down");
+  EXPECT_EQ(behind(Pass::kBackward, "combine_backward"), "shared_down_dgrad");
+  EXPECT_EQ(behind(Pass::kBackward, "dispatch_backward"), "shared_up_dgrad");
+}
+
 // A token visits so many of G ranks with 8 experts (docs/moe.md, "Messages").
 TEST(DistinctDestinations, AreTheClosedForm) {
   EXPECT_NEAR(distinct_destinations(8, 8), 5.25, 0.005);

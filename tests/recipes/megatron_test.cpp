@@ -155,6 +155,22 @@ TEST(MegatronImport, TheModelsForm) {
   EXPECT_EQ(experts["layout"]["ep"], 8);
 }
 
+TEST(MegatronImport, WhatRunsBesideExchangesOfTokens) {
+  const std::string experts =
+      "--num-experts 64 --moe-router-topk 6 --moe-ffn-hidden-size 1408 "
+      "--moe-shared-expert-intermediate-size 2816 --expert-model-parallel-size 8 ";
+  const SortedJson shared =
+      scenario_of(experts + "--moe-token-dispatcher-type alltoall --moe-shared-expert-overlap");
+  EXPECT_EQ(shared["layout"]["overlap"]["shared_experts"], true);
+  const SortedJson late =
+      scenario_of(experts +
+                  "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep "
+                  "--moe-hybridep-num-sms 32 --moe-deepep-num-sms 24 "
+                  "--overlap-moe-expert-parallel-comm --delay-wgrad-compute");
+  EXPECT_EQ(late["layout"]["overlap"]["expert_wgrad"], true);
+  EXPECT_EQ(late["model"]["moe"]["dispatcher_sms"], 32);
+}
+
 TEST(MegatronImport, RecomputeAndOverlap) {
   EXPECT_EQ(scenario_of("--recompute-granularity full --recompute-method block "
                         "--recompute-num-layers 3")["layout"]["recompute"],

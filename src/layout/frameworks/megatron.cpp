@@ -179,6 +179,7 @@ extern const FrameworkTraits kMegatron = {
     .offers_pipeline_overlap = interleaves,  // overlap_p2p_comm is forced off without
     .context_methods = kContextMethods,
     .pairs_passes = true,          // --overlap-moe-expert-parallel-comm
+    .hides_in_exchanges = true,    // --moe-shared-expert-overlap
     .defers_head = true,           // --defer-embedding-wgrad-compute
     .has_muon = true,              // --optimizer muon
     .validates_after_step = true,  // sail-sg/zero-bubble-pipeline-parallelism
