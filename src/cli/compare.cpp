@@ -34,6 +34,7 @@ struct CompareFlags {
   std::string html;
   std::string prices;
   std::vector<std::string> vary, what_if;
+  bool pipeline = false;
   double tornado = 0;  // percent
   std::string scaling;
   int threads = 0;
@@ -146,6 +147,7 @@ class Comparison {
   void read(const std::vector<Axis>& axes, const std::vector<WhatIf>& changes);
   void find_differences();
   Errors find_sensitivity();
+  Errors draw_pipelines();
   void predict_all(std::vector<ComparedPoint>& points) const {
     run_in_parallel(threads_of(flags_.threads), points.size(), [&](std::size_t, std::size_t i) {
       if (!points[i].scenario) return;
@@ -306,7 +308,23 @@ Errors Comparison::run(const std::vector<Axis>& axes, const std::vector<WhatIf>&
   const bool any = std::any_of(report_.points.begin(), report_.points.end(),
                                [](const ComparedPoint& point) { return point.prediction; });
   if (!any) return name_varied(report_.points.front().errors, axes);
+  if (flags_.pipeline || !flags_.html.empty()) {
+    if (Errors errors = draw_pipelines(); !errors.empty()) return errors;
+  }
   return flags_.tornado > 0 ? find_sensitivity() : Errors{};
+}
+
+// Forecasts the points that are drawn once more, with the slices of their passes.
+Errors Comparison::draw_pipelines() {
+  PredictOptions options;
+  options.trace = true;
+  for (const std::size_t index : drawn_beside(report_)) {
+    ComparedPoint& point = report_.points[index];
+    auto prediction = predict(*point.scenario, folders_, options);
+    if (!prediction) return prediction.error();
+    point.prediction = std::move(*prediction);
+  }
+  return {};
 }
 
 Written render(const CompareReport& report, const std::string& format) {
@@ -395,6 +413,8 @@ Command add_compare(CommandLine program) {
   add_output_flags(app, flags->output, {"table", "json", "csv", "md"});
   add_html_flag(app, flags->html);
   flags->require.add_to(app);
+  app.add_switch("--pipeline", flags->pipeline,
+                 "also draw the passes of the first two with a pipeline, in text and Markdown");
   app.add("--vary", flags->vary,
           "vary a scenario key over these values; repeated flags span a grid")
       .type_name("PATH=VALUE,...")

@@ -44,9 +44,12 @@ void add_files(std::vector<LaunchFile>& files, const std::vector<LaunchFile>& mo
 }
 
 void print_remarks(const OutputOptions& output, const Exported& exported) {
+  // A table of no framework leaves some keys to the scenario that reads it.
+  const std::string why = exported.framework.empty()
+                              ? "beside the file a scenario states"
+                              : "not expressible in " + exported.framework + ":";
   for (const Setting& remark : exported.remarks) {
-    note(output, fmt::format("note: not expressible in {}: {}={}", exported.framework, remark.path,
-                             remark.value));
+    note(output, fmt::format("note: {} {}={}", why, remark.path, remark.value));
   }
 }
 

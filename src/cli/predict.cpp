@@ -34,6 +34,7 @@ struct PredictFlags {
   std::uint64_t seed = 0;
   int threads = 0;
   bool explain = false;
+  bool pipeline = false;
   bool unfolded = false;
   bool no_contention = false;
   std::vector<std::string> what_if;
@@ -64,7 +65,8 @@ PredictOptions options_of(const PredictFlags& flags) {
   out.fold = !flags.unfolded;
   out.contention = !flags.no_contention;
   out.flops = flags.flops == name_of(FlopCount::kFull) ? FlopCount::kFull : FlopCount::kCausal;
-  out.trace = !flags.trace.empty() || !flags.memory_timeline.empty() || !flags.html.empty();
+  out.trace = !flags.trace.empty() || !flags.memory_timeline.empty() || !flags.html.empty() ||
+              flags.pipeline;
   return out;
 }
 
@@ -138,6 +140,7 @@ int run_predict(PredictFlags& flags) {
                               *run,
                               recorded_runs(*scenario, *measured),
                               profile ? &*profile : nullptr,
+                              flags.pipeline,
                               flags.seed};
   output.set_main(flags.output, render(flags.output, report));
   std::size_t trace_bytes = 0;
@@ -190,6 +193,8 @@ Command add_predict(CommandLine program) {
           "how attention counts in FLOPs, MFU and HFU: full, or causal for half of it")
       .one_of({name_of(FlopCount::kFull), name_of(FlopCount::kCausal)})
       .shows_default();
+  app.add_switch("--pipeline", flags->pipeline,
+                 "also draw the passes of each stage, in text and Markdown");
   app.add_switch("--explain", flags->explain,
                  "also print the resolved scenario, what each cost rests on, and the definitions");
   app.add_switch("--unfolded", flags->unfolded, "simulate every rank, not one of each class");

@@ -36,6 +36,11 @@ void settle_virtual_stages(Scenario& s, bool stated) {
   if (!stated && chunks > 0) s.layout.virtual_stages = chunks;
 }
 
+// One pass of a chunk for each stage is the usual group.
+void settle_group(Scenario& s, bool) {
+  if (s.layout.micro_batch_group == s.layout.pp) s.layout.micro_batch_group = 0;
+}
+
 void settle_zero(Scenario& s, bool stated) {
   if (stated) return;
   const FrameworkTraits& traits = traits_of(s.training.framework);
@@ -66,6 +71,7 @@ bool pairs_exchanges(const Scenario& s) { return s.layout.overlap.ep; }
 bool has_shared_experts(const Scenario& s) { return s.model.moe && s.model.moe->shared_ffn > 0; }
 bool lists_layers(const Scenario& s) { return !s.layout.stage_layers.empty(); }
 bool has_pipeline(const Scenario& s) { return s.layout.pp > 1; }
+bool has_group(const Scenario& s) { return s.layout.micro_batch_group > 0; }
 bool deals_layers(const Scenario& s) { return s.layout.stage_layers.empty(); }
 
 std::string default_schedule_name() { return name_of(default_schedule()); }
@@ -147,6 +153,12 @@ constexpr Key kRows[] = {
      .flag = {"--vpp", "N"},
      .search = &kSearchVirtualStages,
      .decides_the_run = true},
+    {.path = "layout.micro_batch_group",
+     .type = &kCount<&Layout::micro_batch_group, 1, kMostInKey>,
+     .fallback = "pp",
+     .help = "micro-batches that visit a chunk of an interleaved stage before the next chunk",
+     .settle = settle_group,
+     .shown = has_group},
     {.path = "layout.zero",
      .type = &kCount<&Layout::zero, 0, 3>,
      .fallback = kByFramework,

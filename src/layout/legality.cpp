@@ -63,7 +63,8 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
   const std::int64_t batch = s.training.global_batch;
   const Schedule& schedule = rules_of(l.schedule);
-  const std::int64_t group = schedule.whole_groups ? l.pp : schedule.feeds_both_ends() ? 2 : 1;
+  const bool whole = schedule.whole_groups && l.micro_batch_group == 0;
+  const std::int64_t group = whole ? l.pp : schedule.feeds_both_ends() ? 2 : 1;
   const std::int64_t unit = capped_product({l.micro_batch, l.dp, group});
   // A forecast replays every micro-batch. More than this many is a mistake in the batch.
   constexpr std::int64_t kMostMicroBatches = 1 << 16;
@@ -86,9 +87,8 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
   std::string message =
       fmt::format("{} is not a multiple of micro_batch*dp = {}*{}", batch, l.micro_batch, l.dp);
   if (group > 1 && batch % capped_product({l.micro_batch, l.dp}) == 0) {
-    const std::string rule = schedule.whole_groups
-                                 ? fmt::format("a multiple of pp = {}", l.pp)
-                                 : std::string("as many for each end of the pipeline");
+    const std::string rule = whole ? fmt::format("a multiple of pp = {}", l.pp)
+                                   : std::string("as many for each end of the pipeline");
     message = fmt::format("{} gives {} micro-batch{}, not {} ({})", batch, s.micro_batches(),
                           s.micro_batches() == 1 ? "" : "es", rule, schedule.name);
   }
@@ -315,6 +315,37 @@ void check_schedule(const Scenario& s, Findings& findings) {
   }
 }
 
+// Megatron-LM, core/pipeline_parallel/schedules.py: a group of fewer micro-batches than stages
+// would leave stages waiting for each other.
+void check_groups(const Scenario& s, Findings& findings) {
+  constexpr const char* kPath = "layout.micro_batch_group";
+  const Layout& l = s.layout;
+  if (l.micro_batch_group == 0 ||
+      !findings.trusts({kPath, "layout.schedule", "layout.pp", "layout.dp", "layout.micro_batch",
+                        "training.global_batch"})) {
+    return;
+  }
+  const Schedule& schedule = rules_of(l.schedule);
+  if (!schedule.whole_groups) {
+    static const std::string others =
+        schedules_with([](const Schedule& row) { return row.whole_groups; });
+    findings.illegal(kPath, fmt::format("with schedule {}", schedule.name),
+                     "leave it out, or schedule " + others);
+    return;
+  }
+  const std::int64_t m = s.micro_batches(), rest = m % l.micro_batch_group;
+  if (l.micro_batch_group < l.pp || l.micro_batch_group > m) {
+    findings.illegal(
+        kPath, fmt::format("{} for {} stages and {} micro-batches", l.micro_batch_group, l.pp, m),
+        fmt::format("{} (pp) to {}", l.pp, std::max(l.pp, m)));
+  } else if (rest > 0 && rest < l.pp) {
+    findings.illegal(kPath,
+                     fmt::format("{} leaves a last group of {} of {} micro-batches for {} stages",
+                                 l.micro_batch_group, rest, m, l.pp),
+                     fmt::format("a last group of {} or more, or none", l.pp));
+  }
+}
+
 // An order from a file fits one pipeline and one number of micro-batches.
 void check_order_in_file(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
@@ -392,68 +423,6 @@ void check_zero(const Scenario& s, Findings& findings) {
   }
 }
 
-std::string devices_with_block_scales() {
-  std::vector<std::string> titles;
-  for (const GpuArchitecture architecture : all_architectures()) {
-    const ArchitectureTraits& traits = traits_of(architecture);
-    if (traits.has_block_scales) titles.emplace_back(traits.title);
-  }
-  return one_of(titles);
-}
-
-// The device has fp8 at all: check_device() has told.
-void check_fp8(const Scenario& s, Findings& findings) {
-  if (!findings.trusts({"training.framework", "training.fp8_recipe", "cluster"})) return;
-  const Fp8 fp8 = fp8_of(s);
-  const Accelerator& device = s.cluster.spec.accelerator;
-  if (fp8.recipe->needs_block_scales && !traits_of(device.architecture).has_block_scales) {
-    findings.illegal("training.fp8_recipe",
-                     fmt::format("{} has no scales for pieces of 32 elements", device.name),
-                     fmt::format("blockwise, current or delayed; {} needs {}", fp8.recipe->name,
-                                 devices_with_block_scales()));
-  }
-  if (s.training.fp8_attention && !fp8.recipe->runs_attention) {
-    findings.illegal("training.fp8_attention",
-                     fmt::format("no kernel takes the scales of {}", fp8.recipe->name),
-                     "false, or recipe delayed, current or mxfp8");
-  }
-}
-
-void check_precision(const Scenario& s, const Stated& stated, Findings& findings) {
-  if (!findings.trusts({"training"})) return;
-  const Training& t = s.training;
-  const auto mixes_halves = [&](DataType type) {
-    return (t.precision == DataType::kFp16 && type == DataType::kBf16) ||
-           (t.precision == DataType::kBf16 && type == DataType::kFp16) ||
-           (t.wide() == DataType::kFp32 && type != DataType::kFp32);
-  };
-  if (mixes_halves(t.grad_precision)) {
-    findings.illegal(
-        "training.grad_precision",
-        fmt::format("{} gradients of {} training", name_of(t.grad_precision), name_of(t.precision)),
-        fmt::format("{} or fp32", name_of(t.precision)));
-  }
-  if (t.wide() != DataType::kFp32 && mixes_halves(t.reduce_precision) &&
-      stated.has("training.reduce_precision")) {
-    findings.illegal("training.reduce_precision",
-                     fmt::format("{} on the wire of {} training", name_of(t.reduce_precision),
-                                 name_of(t.precision)),
-                     fmt::format("{} or fp32", name_of(t.precision)));
-  }
-  if (!t.fp8_recipe.empty() && !is_scaled(t.precision)) {
-    findings.illegal("training.fp8_recipe", fmt::format("with precision {}", name_of(t.precision)),
-                     "precision fp8 takes a recipe");
-  }
-  if (is_scaled(t.precision)) check_fp8(s, findings);
-  if (t.lora_rank > 0 && !t.trains_adapters()) {
-    findings.illegal("training.lora_rank", "with mode pretrain", "mode lora or qlora takes a rank");
-  }
-  if (t.lora_dropout > 0 && !t.trains_adapters()) {
-    findings.illegal("training.lora_dropout", "with mode pretrain",
-                     "mode lora or qlora has adapters");
-  }
-}
-
 // Megatron-LM, arguments.py and optimizer_config.py; the rest is not supported yet.
 void check_optimizer(const Scenario& s, const Stated& stated, Findings& findings) {
   const Training& t = s.training;
@@ -493,12 +462,15 @@ void check_attention(const Scenario& s, const Stated& stated, Findings& findings
 void check_grad_clip(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"training.grad_clip", "layout.schedule"})) return;
   const Schedule& schedule = rules_of(s.layout.schedule);
-  if (s.training.grad_clip == GradClip::kPostValidation && !schedule.validates_after_step) {
+  // A file has the order of passes alone: the scenario says how its step ends.
+  const bool may = schedule.validates_after_step || (schedule.from_file && splits_backward(s));
+  if (s.training.grad_clip == GradClip::kPostValidation && !may) {
     static const std::string others =
         schedules_with([](const Schedule& row) { return row.validates_after_step; });
     findings.illegal("training.grad_clip",
                      fmt::format("post_validation under schedule {}", schedule.name),
-                     "global or none; schedules that validate after the step: " + others);
+                     "global or none; schedules that validate after the step: " + others +
+                         ", and a file whose backward is split");
   }
 }
 
@@ -513,6 +485,7 @@ void check_legality(const Scenario& scenario, const Stated& stated, Findings& fi
   check_context_method(scenario, findings);
   check_experts(scenario, stated, findings);
   check_schedule(scenario, findings);
+  check_groups(scenario, findings);
   check_order_in_file(scenario, findings);
   check_chunks(scenario, findings);
   check_passes(scenario, findings);
@@ -521,6 +494,8 @@ void check_legality(const Scenario& scenario, const Stated& stated, Findings& fi
   if (check_overlap != nullptr) check_overlap(scenario, findings);
   check_precision(scenario, stated, findings);
   check_optimizer(scenario, stated, findings);
+  check_small_optimizer(scenario, findings);
+  check_offload(scenario, findings);
   check_attention(scenario, stated, findings);
   check_grad_clip(scenario, findings);
 }

@@ -11,7 +11,10 @@
 namespace stepcast {
 
 Pipeline pipeline_of(const Layout& layout, std::int64_t micro_batches) {
-  return {layout.pp, layout.virtual_stages, micro_batches, rules_of(layout.schedule).placement};
+  const Schedule& schedule = rules_of(layout.schedule);
+  return {layout.pp, layout.virtual_stages, micro_batches,
+          schedule.from_file ? layout.file_placement : schedule.placement,
+          schedule.whole_groups ? layout.micro_batch_group : 0};
 }
 
 std::int64_t model_chunks(const Layout& layout) {

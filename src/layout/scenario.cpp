@@ -85,7 +85,21 @@ Result<Scenario> scenario_of(Result<OpenScenario> open) {
   return std::move(open->scenario);
 }
 
+std::int64_t adapters_of(const Scenario& s, std::int64_t expert_sets) {
+  return count_adapters(s.model, s.training.lora_rank, s.training.lora_targets,
+                        {s.rules.adapts_packed_matrices, expert_sets});
+}
+
 }  // namespace
+
+std::int64_t Scenario::adapter_elements() const {
+  if (!model.moe) return adapters_of(*this, 0);
+  return adapters_of(*this, rules.shares_expert_adapters ? layout.ep : model.moe->experts);
+}
+
+std::int64_t Scenario::active_adapter_elements() const {
+  return adapters_of(*this, model.moe ? model.moe->top_k : 0);
+}
 
 std::int64_t Scenario::padded_vocab() const {
   const std::int64_t multiple =

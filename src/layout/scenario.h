@@ -127,7 +127,9 @@ struct Layout {
   std::string schedule_file;  // of "file:PATH"
   // Its text; or the order that prices gave a schedule that asks for times.
   std::shared_ptr<const std::string> schedule_text;
+  Placement file_placement = Placement::kStraight;  // how a file's order places chunks
   std::int64_t virtual_stages = 1;
+  std::int64_t micro_batch_group = 0;  // Pipeline::group
   int zero = 0;
   std::int64_t shard_group = 0;  // ranks that share one copy of the states; 0: all of dp x cp
   bool sequence_parallel = false;
@@ -211,8 +213,9 @@ struct FrameworkRules {
   // A packed matrix (queries, keys and values; gate and up) has one adapter instead of one for each
   // part.
   bool adapts_packed_matrices = false;
-  bool gradients_by_unit = false;  // gradients live from a unit's backward until it is reduced
-  bool casts_to_reduce = false;    // gradients are cast into the type that reduces them
+  bool shares_expert_adapters = false;  // the routed experts of a rank have one adapter for all
+  bool gradients_by_unit = false;       // gradients live from a unit's backward until it is reduced
+  bool casts_to_reduce = false;         // gradients are cast into the type that reduces them
   // A gathered unit is copied out of the flat tensor into those of its parameters.
   bool copies_gathered_units = false;
   // On a pipeline units stay gathered behind a backward, and gradients whole, until the chunk's
@@ -255,10 +258,9 @@ struct Scenario : Settings {
     return training.global_batch / (layout.micro_batch * layout.dp);
   }
   std::int64_t padded_vocab() const;
-  std::int64_t adapter_elements() const {
-    return count_adapters(model, training.lora_rank, training.lora_targets,
-                          rules.adapts_packed_matrices);
-  }
+  // Trained by the whole model, and those of them that a token meets.
+  std::int64_t adapter_elements() const;
+  std::int64_t active_adapter_elements() const;
   // Two stages hold and train the same table: of a tied head, or of prediction modules, which look
   // tokens up beside the head.
   bool shares_trained_table() const {

@@ -17,9 +17,10 @@ namespace {
 // Lists what no layout and no training of the model avoids.
 std::vector<std::string> unsupported_parts(const Model& model) {
   std::vector<std::string> out;
-  if (model.embedding_width > 0 && model.embedding_width != model.hidden) {
-    out.push_back(fmt::format("an embedding of width {} projected to {}", model.embedding_width,
-                              model.hidden));
+  if (model.table_width() != model.hidden && model.mtp_layers > 0) {
+    out.push_back(
+        fmt::format("an embedding of width {} projected to {} with multi-token prediction",
+                    model.embedding_width, model.hidden));
   }
   return out;
 }
@@ -30,14 +31,22 @@ void check_model(const Scenario& s, Findings& findings) {
   for (const std::string& what : unsupported_parts(model)) {
     findings.unsupported("model", what + " is");
   }
-  if (model.mla && s.training.attention == AttentionKernel::kUnfused) {
-    findings.unsupported("training.attention", "unfused latent attention is", "use flash");
+  if (model.table_width() != model.hidden && findings.trusts({"layout.tp"}) && s.layout.tp > 1) {
+    findings.unsupported("layout.tp",
+                         fmt::format("tp = {} with an embedding of width {} projected to {} is",
+                                     s.layout.tp, model.embedding_width, model.hidden),
+                         "use 1");
   }
-  if ((model.moe || model.mla) && s.training.trains_adapters()) {
-    findings.unsupported(
-        "training.mode",
-        fmt::format("adapters of a model with {} are", model.moe ? "experts" : "latent attention"),
-        "use pretrain");
+}
+
+// Ranks that share an expert would sum the gradients of the whole half of its adapters.
+void check_adapters(const Scenario& s, Findings& findings) {
+  if (!s.model.moe || !s.training.trains_adapters()) return;
+  if (!findings.trusts({"model", "training.mode", "training.lora_targets", "layout.etp"})) return;
+  if (s.layout.etp > 1 && s.training.lora_targets.has(AdapterTarget::kMlp)) {
+    findings.unsupported("layout.etp",
+                         fmt::format("adapters of experts that {} ranks share are", s.layout.etp),
+                         "etp 1, or lora_targets without mlp");
   }
 }
 
@@ -187,6 +196,7 @@ void check_recomputed_operations(const Scenario& s, Findings& findings) {
 
 void check_support(const Scenario& scenario, Findings& findings) {
   check_model(scenario, findings);
+  check_adapters(scenario, findings);
   check_experts(scenario, findings);
   check_parallelism(scenario, findings);
   check_sharding(scenario, findings);

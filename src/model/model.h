@@ -90,6 +90,7 @@ struct Model {
   std::int64_t embedding_width = 0;  // OPT-350M projects; 0: hidden
   bool final_norm = true;
 
+  std::int64_t table_width() const { return embedding_width > 0 ? embedding_width : hidden; }
   bool is_moe_layer(std::int64_t layer) const;
   bool is_windowed(std::int64_t layer) const;
 };
@@ -122,14 +123,21 @@ struct AdapterTargets {
   bool has(AdapterTarget target) const;
 };
 
+// How trainers put adapters beside matrices that lie together.
+struct AdapterForm {
+  bool packed = false;  // one for query, key and value, and one for gate and up
+  // Routed experts of a layer have as many as they are, or fewer, which they share.
+  std::int64_t expert_sets = 0;
+};
+
 // The elements of adapters, which are trained beside frozen linear layers: a matrix of `rank` rows
 // and one of `rank` columns for each of query, key, value, output and the two or three matrices of
-// the MLP that are targets, in every layer; or `packed`, for query, key and value together, and for
-// gate and up. Embedding and head have none (Hu et al. 2021, arXiv 2106.09685; on all linear
-// layers: Dettmers et al. 2023, arXiv 2305.14314). The model has no experts and no latent
-// attention.
+// the MLP that are targets, in every layer and prediction module. The target qkv of latent
+// attention is its projections down and up; that of the MLP in a layer of experts is the shared
+// expert and, gate and up as one matrix, the routed ones. Embedding, router and head have none
+// (Hu et al. 2021, arXiv 2106.09685; on all linear layers: Dettmers et al. 2023, arXiv 2305.14314).
 std::int64_t count_adapters(const Model& model, std::int64_t rank,
-                            const AdapterTargets& targets = {}, bool packed = false);
+                            const AdapterTargets& targets = {}, const AdapterForm& form = {});
 
 LayerParameters count_layer(const Model& model, std::int64_t layer);
 ParameterCount count_parameters(const Model& model);

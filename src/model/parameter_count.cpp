@@ -106,7 +106,7 @@ LayerParameters count_layer(const Model& model, std::int64_t layer) {
 ParameterCount count_parameters(const Model& model) {
   ParameterCount count;
   const std::int64_t hidden = model.hidden;
-  const std::int64_t width = model.embedding_width > 0 ? model.embedding_width : hidden;
+  const std::int64_t width = model.table_width();
   count.embedding = model.vocab * width;
   if (width != hidden) count.embedding += 2 * width * hidden;  // into the blocks and out again
   if (model.position == Position::kLearned) {

@@ -58,12 +58,15 @@ struct AttentionSizes {
   std::int64_t heads, kv_heads;
   std::int64_t sequence;
   std::int64_t head_dim;
+  OptionalCount value_dim = {};  // 0: head_dim
+
+  std::int64_t value_width() const { return value_dim ? value_dim.value : head_dim; }
 
   static constexpr auto fields() {
     using A = AttentionSizes;
     return std::tuple(std::pair("batch", &A::batch), std::pair("heads", &A::heads),
                       std::pair("kv_heads", &A::kv_heads), std::pair("sequence", &A::sequence),
-                      std::pair("head_dim", &A::head_dim));
+                      std::pair("head_dim", &A::head_dim), std::pair("value_dim", &A::value_dim));
   }
 };
 

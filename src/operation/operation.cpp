@@ -151,7 +151,10 @@ Gemm mean_gemm_of(const GroupedGemm& grouped) {
 
 Gemm gemm_of(const AttentionProduct& product) {
   const AttentionSizes& sizes = product.sizes;
-  const std::int64_t s = sizes.sequence, d = sizes.head_dim;
+  const bool of_values = product.kind == AttentionProductKind::kContext ||
+                         product.kind == AttentionProductKind::kProbabilitiesGradient ||
+                         product.kind == AttentionProductKind::kValueGradient;
+  const std::int64_t s = sizes.sequence, d = of_values ? sizes.value_width() : sizes.head_dim;
   const bool by_keys = product.kind == AttentionProductKind::kScores ||
                        product.kind == AttentionProductKind::kProbabilitiesGradient;
   const bool forward = product.kind == AttentionProductKind::kScores ||

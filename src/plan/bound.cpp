@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layout/pipeline.h"
 #include "layout/recomputed_layers.h"
 #include "memory/device_footprint.h"
 #include "program/layer_kind.h"
@@ -321,7 +322,7 @@ Bound BoundMaker::bound() {
   const Layout& layout = scenario_.layout;
   const Schedule& schedule = rules_of(layout.schedule);
   const bool apart = schedule.splits_backward || layout.defer_head_wgrad > 0;
-  if (apart || schedule.placement == Placement::kFolded) return {};
+  if (apart || pipeline_of(layout).placement == Placement::kFolded) return {};
   code_ = LayoutCode(scenario_);
   const OrderFacts& order = order_table_.facts(code_, scenario_);
   const Places& places = step_table_.places(code_);

@@ -114,6 +114,7 @@ StepTable::Skeleton StepTable::make_skeleton(const Pricing& pricing) {
   scratch_.rules = scenario_.rules;
   scratch_.layout.micro_batch = 1;
   scratch_.layout.recompute = {};
+  scratch_.layout.micro_batch_group = 0;  // of the order of passes alone
   Skeleton out;
   out.unit = rules_of(scratch_.layout.schedule).whole_groups ? scratch_.layout.pp : 1;
   out.stages.resize(static_cast<std::size_t>(scratch_.layout.pp));

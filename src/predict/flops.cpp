@@ -104,14 +104,16 @@ Flops model_flops(const Scenario& scenario, bool causal_half, bool logits) {
   }
   const double h = static_cast<double>(model.hidden);
   const double heads = static_cast<double>(1 + model.mtp_layers);
-  if (logits) flops += passes * 2 * h * static_cast<double>(model.vocab) * heads;
+  const double width = static_cast<double>(model.table_width());
+  if (logits) flops += passes * 2 * width * static_cast<double>(model.vocab) * heads;
+  if (width != h) flops += passes * 2 * (2 * width * h);  // into the blocks and out again
   // A prediction module joins two states by one product.
   if (model.mtp_layers > 0) {
     flops += static_cast<double>(model.mtp_layers) * passes *
              (4 * h * h + layer_gemm_flops(model, model.layers - 1));
   }
   if (scenario.training.trains_adapters()) {
-    flops += 3 * 2 * static_cast<double>(scenario.adapter_elements());
+    flops += 3 * 2 * static_cast<double>(scenario.active_adapter_elements());
   }
   return Flops(flops * tokens_of_step(scenario)) + model_attention_flops(scenario, causal_half);
 }

@@ -57,8 +57,10 @@ class Mechanisms {
     const Training& training = scenario_.training;
     add_own(true, name_of(training.precision));
     const bool in_fp8 = is_scaled(training.precision);
-    add(in_fp8, fmt::format("fp8 recipe {}", training.fp8_recipe));
-    add(training.fp8_params, "parameters in fp8");
+    add(in_fp8 && !training.fp8_recipe.empty(), fmt::format("fp8 recipe {}", training.fp8_recipe));
+    add(training.fp8_params, std::string("parameters in ") + name_of(training.precision));
+    add(training.bf16_layers_at_start + training.bf16_layers_at_end > 0, "layers kept in 16 bits");
+    add(training.fp4_products == Fp4Products::kMlp, "fp4 beside fp8");
     add(training.fp8_attention, "attention in fp8");
     add(true, std::string(name_of(training.attention)) + " attention");
     add(training.sequence_length >= kLongSequence, "sequences of 16384 tokens or more");
@@ -71,6 +73,9 @@ class Mechanisms {
         fmt::format("{} recomputation", name_of(again.mode)));
     add(again.layers > 0, "recomputation of some layers");
     add(layout_.offload.activations > 0, "offloaded activations");
+    add_own(layout_.offload.optimizer > 0, "offloaded optimizer");
+    add_own(layout_.offload.parameters > 0, "offloaded parameters");
+    add(layout_.offload.optimizer_device == OffloadDevice::kNvme, "states on disks");
     add(training.cuda_graphs == CudaGraphs::kMoe, "routers launched as graphs");
   }
 
@@ -84,7 +89,8 @@ class Mechanisms {
   void pipeline() {
     if (layout_.pp == 1) return;
     const Schedule& schedule = rules_of(layout_.schedule);
-    const bool folded = layout_.virtual_stages > 1 && schedule.placement == Placement::kFolded;
+    const bool folded =
+        layout_.virtual_stages > 1 && pipeline_of(layout_).placement == Placement::kFolded;
     add_own(true, schedule.feeds_both_ends()   ? "pipeline fed at both ends"
                   : folded                     ? "folded pipeline"
                   : layout_.virtual_stages > 1 ? "interleaved pipeline"

@@ -57,6 +57,7 @@ Shape::Shape(const Scenario& scenario) {
   head_dim = model.head_dim;
   ffn = model.ffn / tp;
   vocab = scenario.padded_vocab() / tp;
+  table_width = model.table_width();
   overlap_tp = layout.overlap.tp && tp > 1;
   dropout = has_dropout(scenario);
   type = scenario.training.wide();

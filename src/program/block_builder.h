@@ -29,8 +29,9 @@ struct Shape {
   std::int64_t heads;     // on this rank
   std::int64_t kv_heads;  // on this rank, replicated below one
   std::int64_t head_dim;
-  std::int64_t ffn;    // on this rank
-  std::int64_t vocab;  // padded, on this rank
+  std::int64_t ffn;          // on this rank
+  std::int64_t vocab;        // padded, on this rank
+  std::int64_t table_width;  // of a row of the embedding's and the head's table
   std::int64_t tp;
   bool sequence_parallel;
   bool overlap_tp;
@@ -48,6 +49,7 @@ struct Shape {
   bool drops_adapter_inputs;
   std::int64_t element;  // bytes of `type`
 
+  std::int64_t table_elements() const { return vocab * table_width; }
   // In what products of layers, and attention, read their operands.
   DataType multiplied(bool in_fp8) const { return in_fp8 ? fp8.type : product; }
   DataType attended() const { return multiplied(fp8_attention); }

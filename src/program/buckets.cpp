@@ -46,7 +46,7 @@ ElementRange shared_table(const RoleBuilder& builder) {
     return kNowhere;
   }
   const auto last = static_cast<std::int32_t>(builder.chunks()) - 1;
-  const std::int64_t table = builder.shape().vocab * builder.shape().hidden;
+  const std::int64_t table = builder.shape().table_elements();
   ElementRange holder = kNowhere;
   if (builder.role().stage == 0) holder = builder.range(0, 0);
   if (builder.role().stage == stage_of_last_chunk(layout)) {

@@ -59,13 +59,74 @@ SoftmaxTraffic softmax_traffic(const Shape& shape) {
   return {casts + 8 + 9 + 8, casts + 12 + 9 + 8, shape.element < 4 ? 5 : 3};
 }
 
+BufferId flash_backward(BlockBuilder& builder, const CoreAttentionBuffers& saved,
+                        BufferId context_gradient, const AttentionSpan& span) {
+  const Shape& shape = builder.shape();
+  if (shape.fp8_attention) {
+    context_gradient =
+        cast_for_attention(builder, true, context_elements(shape), {context_gradient});
+  }
+  const QkvBuffers& qkv = saved.read;
+  const BufferId gradient = builder.activation("qkv_gradient", qkv_elements(shape));
+  if (shape.cp > 1) {
+    context_attention_backward(builder, context_heads(shape, span), saved, context_gradient,
+                               {gradient, gradient, gradient});
+    return gradient;
+  }
+  // The kernels accumulate the query gradient in fp32 (FlashAttention-2, section 3.1).
+  const BufferId query_accumulator = builder.buffer("query_accumulator", context_elements(shape),
+                                                    DataType::kFp32, MemoryCategory::kWorkspace);
+  builder.add("attention_backward", fused(shape, true, span),
+              {qkv.query, qkv.key, qkv.value, saved.context, saved.softmax, context_gradient},
+              {gradient, query_accumulator});
+  return gradient;
+}
+
+// The gradients as the projection packs what they belong to.
+BufferId unfused_backward(BlockBuilder& builder, const QkvBuffers& qkv,
+                          const CoreAttentionBuffers& saved, BufferId context_gradient) {
+  const Shape& shape = builder.shape();
+  const QkvBuffers apart =
+      unfused_attention_backward(builder, builder.attention_sizes(), qkv, saved, context_gradient);
+  const std::int64_t packed = (shape.heads + 2 * shape.kv_heads) * shape.head_dim;
+  const double e = static_cast<double>(shape.element);
+  const BufferId gradient = builder.activation("qkv_gradient", qkv_elements(shape));
+  builder.add("qkv_gather",
+              QkvGather{builder.attention_sizes(), shape.type,
+                        builder.size(qkv_elements(shape), packed, 2 * e, 3)},
+              {apart.query, apart.key, apart.value}, {gradient});
+  return gradient;
+}
+
+}  // namespace
+
+BufferId cast_for_attention(BlockBuilder& builder, bool backward, std::int64_t elements,
+                            BlockBuilder::Buffers from) {
+  const Shape& shape = builder.shape();
+  const BufferId out = builder.buffer(backward ? "context_gradient_fp8" : "qkv_fp8",
+                                      shape.fp8.copy_bytes(elements), shape.fp8.type);
+  const double element = static_cast<double>(shape.element);
+  if (shape.fp8.recipe->finds_scale) {
+    builder.add("find_scale",
+                Cast{CastSubject::kScale, backward, shape.type, DataType::kFp32,
+                     builder.size(elements, 0, element, 2)},
+                from, {});
+  }
+  builder.add("cast_to_fp8",
+              Cast{CastSubject::kOperand, backward, shape.type, shape.fp8.type,
+                   builder.size(elements, 0, element + 1 + shape.fp8.recipe->scale_bytes)},
+              from, {out});
+  return out;
+}
+
 // Megatron's core attention: scores, fused scale-mask-softmax, dropout, context, and the copy that
 // brings the heads of the context together.
-CoreAttentionBuffers unfused(BlockBuilder& builder, const QkvBuffers& qkv) {
+CoreAttentionBuffers unfused_attention(BlockBuilder& builder, const AttentionSizes& sizes,
+                                       const QkvBuffers& qkv) {
   const Shape& shape = builder.shape();
-  const AttentionSizes sizes = builder.attention_sizes();
   const DataType type = shape.type;
-  const std::int64_t width = shape.heads * shape.head_dim;
+  const std::int64_t width = sizes.heads * sizes.value_width();
+  const std::int64_t context = shape.tokens * width;
   const std::int64_t scores_elements = score_elements(shape);
   const double e = static_cast<double>(shape.element);
   CoreAttentionBuffers out;
@@ -94,47 +155,24 @@ CoreAttentionBuffers unfused(BlockBuilder& builder, const QkvBuffers& qkv) {
                 Dropout{false, type, builder.size(scores_elements, 0, 2 * e + 1)}, {out.softmax},
                 {out.dropped, out.mask});
   }
-  const BufferId by_head = builder.activation("context_by_head", context_elements(shape));
+  const BufferId by_head = builder.activation("context_by_head", context);
   builder.add("context", AttentionProduct{AttentionProductKind::kContext, sizes, shape.product},
               {out.dropped, qkv.value}, {by_head});
-  out.context = builder.activation("context", context_elements(shape));
-  builder.add(
-      "context_transpose",
-      ContextTranspose{false, sizes, type, builder.size(context_elements(shape), width, 2 * e, 2)},
-      {by_head}, {out.context});
+  out.context = builder.activation("context", context);
+  builder.add("context_transpose",
+              ContextTranspose{false, sizes, type, builder.size(context, width, 2 * e, 2)},
+              {by_head}, {out.context});
   return out;
 }
 
-BufferId flash_backward(BlockBuilder& builder, const CoreAttentionBuffers& saved,
-                        BufferId context_gradient, const AttentionSpan& span) {
+QkvBuffers unfused_attention_backward(BlockBuilder& builder, const AttentionSizes& sizes,
+                                      const QkvBuffers& qkv, const CoreAttentionBuffers& saved,
+                                      BufferId context_gradient) {
   const Shape& shape = builder.shape();
-  if (shape.fp8_attention) {
-    context_gradient =
-        cast_for_attention(builder, true, context_elements(shape), {context_gradient});
-  }
-  const QkvBuffers& qkv = saved.read;
-  const BufferId gradient = builder.activation("qkv_gradient", qkv_elements(shape));
-  if (shape.cp > 1) {
-    context_attention_backward(builder, context_heads(shape, span), saved, context_gradient,
-                               {gradient, gradient, gradient});
-    return gradient;
-  }
-  // The kernels accumulate the query gradient in fp32 (FlashAttention-2, section 3.1).
-  const BufferId query_accumulator = builder.buffer("query_accumulator", context_elements(shape),
-                                                    DataType::kFp32, MemoryCategory::kWorkspace);
-  builder.add("attention_backward", fused(shape, true, span),
-              {qkv.query, qkv.key, qkv.value, saved.context, saved.softmax, context_gradient},
-              {gradient, query_accumulator});
-  return gradient;
-}
-
-BufferId unfused_backward(BlockBuilder& builder, const QkvBuffers& qkv,
-                          const CoreAttentionBuffers& saved, BufferId context_gradient) {
-  const Shape& shape = builder.shape();
-  const AttentionSizes sizes = builder.attention_sizes();
   const DataType type = shape.type;
-  const std::int64_t width = shape.heads * shape.head_dim;
-  const std::int64_t packed = width + 2 * shape.kv_heads * shape.head_dim;
+  const std::int64_t width = sizes.heads * sizes.value_width();
+  const std::int64_t context = shape.tokens * width;
+  const std::int64_t keys = shape.tokens * sizes.heads * sizes.head_dim;
   const std::int64_t scores_elements = score_elements(shape);
   const double e = static_cast<double>(shape.element);
   const auto product = [&](const char* name, AttentionProductKind kind, BufferId a, BufferId b,
@@ -142,17 +180,16 @@ BufferId unfused_backward(BlockBuilder& builder, const QkvBuffers& qkv,
     builder.add(name, AttentionProduct{kind, sizes, shape.product}, {a, b}, {out});
     return out;
   };
-  const BufferId by_head = builder.activation("context_gradient_by_head", context_elements(shape));
-  builder.add(
-      "context_transpose",
-      ContextTranspose{true, sizes, type, builder.size(context_elements(shape), width, 2 * e, 2)},
-      {context_gradient}, {by_head});
+  const BufferId by_head = builder.activation("context_gradient_by_head", context);
+  builder.add("context_transpose",
+              ContextTranspose{true, sizes, type, builder.size(context, width, 2 * e, 2)},
+              {context_gradient}, {by_head});
   const BufferId dropped =
       product("context_dgrad", AttentionProductKind::kProbabilitiesGradient, by_head, qkv.value,
               builder.activation("probabilities_gradient", scores_elements));
   const BufferId value_gradient =
       product("value_grad", AttentionProductKind::kValueGradient, saved.dropped, by_head,
-              builder.activation("value_gradient", context_elements(shape)));
+              builder.activation("value_gradient", context));
   if (shape.dropout) {
     builder.add("attention_dropout",
                 Dropout{true, type, builder.size(scores_elements, 0, 2 * e + 1)},
@@ -165,43 +202,18 @@ BufferId unfused_backward(BlockBuilder& builder, const QkvBuffers& qkv,
                                builder.size(scores_elements, shape.sequence, traffic.backward,
                                             traffic.launches)},
               {dropped, saved.softmax, saved.wide_softmax}, {raw});
-  const BufferId query_gradient =
-      product("query_grad", AttentionProductKind::kQueryGradient, raw, qkv.key,
-              builder.activation("query_gradient", context_elements(shape)));
-  const BufferId key_gradient =
-      product("key_grad", AttentionProductKind::kKeyGradient, raw, qkv.query,
-              builder.activation("key_gradient", context_elements(shape)));
-  const BufferId gradient = builder.activation("qkv_gradient", qkv_elements(shape));
-  builder.add("qkv_gather",
-              QkvGather{sizes, type, builder.size(qkv_elements(shape), packed, 2 * e, 3)},
-              {query_gradient, key_gradient, value_gradient}, {gradient});
-  return gradient;
-}
-
-}  // namespace
-
-BufferId cast_for_attention(BlockBuilder& builder, bool backward, std::int64_t elements,
-                            BlockBuilder::Buffers from) {
-  const Shape& shape = builder.shape();
-  const BufferId out = builder.buffer(backward ? "context_gradient_fp8" : "qkv_fp8",
-                                      shape.fp8.copy_bytes(elements), shape.fp8.type);
-  const double element = static_cast<double>(shape.element);
-  if (shape.fp8.recipe->finds_scale) {
-    builder.add("find_scale",
-                Cast{CastSubject::kScale, backward, shape.type, DataType::kFp32,
-                     builder.size(elements, 0, element, 2)},
-                from, {});
-  }
-  builder.add("cast_to_fp8",
-              Cast{CastSubject::kOperand, backward, shape.type, shape.fp8.type,
-                   builder.size(elements, 0, element + 1 + shape.fp8.recipe->scale_bytes)},
-              from, {out});
-  return out;
+  const BufferId query_gradient = product("query_grad", AttentionProductKind::kQueryGradient, raw,
+                                          qkv.key, builder.activation("query_gradient", keys));
+  const BufferId key_gradient = product("key_grad", AttentionProductKind::kKeyGradient, raw,
+                                        qkv.query, builder.activation("key_gradient", keys));
+  return {query_gradient, key_gradient, value_gradient};
 }
 
 CoreAttentionBuffers core_attention(BlockBuilder& builder, AttentionKernel kernel,
                                     const QkvBuffers& qkv, const AttentionSpan& span) {
-  return kernel == AttentionKernel::kFlash ? flash(builder, qkv, span) : unfused(builder, qkv);
+  return kernel == AttentionKernel::kFlash
+             ? flash(builder, qkv, span)
+             : unfused_attention(builder, builder.attention_sizes(), qkv);
 }
 
 BufferId core_attention_backward(BlockBuilder& builder, AttentionKernel kernel,

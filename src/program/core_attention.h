@@ -4,6 +4,7 @@
 #pragma once
 
 #include "layout/scenario.h"
+#include "operation/attention_parts.h"
 #include "program/block_builder.h"
 
 namespace stepcast {
@@ -31,6 +32,14 @@ struct CoreAttentionBuffers {
 // Casts to fp8, once, what attention reads; it is kept so for the backward.
 BufferId cast_for_attention(BlockBuilder& builder, bool backward, std::int64_t elements,
                             BlockBuilder::Buffers from);
+
+// Runs as products and a softmax of their own, of heads whose values may be of another width.
+CoreAttentionBuffers unfused_attention(BlockBuilder& builder, const AttentionSizes& sizes,
+                                       const QkvBuffers& qkv);
+// The gradients of query, key and value, head by head.
+QkvBuffers unfused_attention_backward(BlockBuilder& builder, const AttentionSizes& sizes,
+                                      const QkvBuffers& qkv, const CoreAttentionBuffers& saved,
+                                      BufferId context_gradient);
 
 CoreAttentionBuffers core_attention(BlockBuilder& builder, AttentionKernel kernel,
                                     const QkvBuffers& qkv, const AttentionSpan& span = {});

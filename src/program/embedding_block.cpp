@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/embedding_block.h"
 
+#include <optional>
+
 #include "layout/pipeline.h"
-#include "program/block_builder.h"
+#include "program/linear.h"
 #include "program/liveness.h"
 #include "program/unit_copies.h"
 
@@ -12,10 +14,13 @@ namespace {
 struct EmbeddingBuffers {
   BufferId summed;  // what the embedding norm reads
   BufferId mask;
+  LinearInput narrow;  // what the projection to the model's width reads
+  LinearOutput wide;
 };
 
 struct EmbeddingWeights {
   ParameterId table, positions;
+  std::optional<Linear> projection;  // of a table narrower or wider than the model (OPT-350M)
   std::vector<ParameterId> norm;
 };
 
@@ -23,9 +28,16 @@ EmbeddingWeights declare(const Scenario& scenario, BlockBuilder& builder) {
   const Shape& shape = builder.shape();
   const Model& model = scenario.model;
   EmbeddingWeights out;
-  Parameter table{"table", shape.vocab, shape.hidden, Cut::kRows};
+  Parameter table{"table", shape.vocab, shape.table_width, Cut::kRows};
   table.is_table = true;
   out.table = builder.parameter(table);
+  if (shape.table_width != shape.hidden) {
+    out.projection.emplace(builder,
+                           LinearNames{"project_in", "project_in_dgrad", "project_in_wgrad",
+                                       "embedding_projected", "embedding_gradient"},
+                           Parameter{"project_in", shape.hidden, shape.table_width}, false,
+                           shape.rows);
+  }
   if (model.position == Position::kLearned) {
     out.positions =
         builder.parameter({"positions", model.max_positions + model.position_offset, shape.hidden});
@@ -57,17 +69,22 @@ EmbeddingBuffers forward(const Scenario& scenario, const EmbeddingWeights& weigh
   const Model& model = scenario.model;
   Block& block = builder.block();
   const double e = static_cast<double>(shape.element);
-  const std::int64_t whole = shape.tokens * shape.hidden, local = shape.rows * shape.hidden;
+  const std::int64_t whole = shape.tokens * shape.table_width, local = shape.rows * shape.hidden;
   builder.into(Pass::kForward, Phase::kForward);
   copy_gathered_unit(scenario, builder);
   BufferId x = builder.activation("embedded", whole);
   // Vocabulary-parallel look-up masks the tokens of other ranks first.
   builder.add("embedding",
               TokenEmbedding{false, shape.vocab, shape.type, builder.gradient_type(),
-                             builder.size(whole, shape.hidden, 2 * e, shape.tp > 1 ? 5 : 1)},
+                             builder.size(whole, shape.table_width, 2 * e, shape.tp > 1 ? 5 : 1)},
               {block.input}, {x});
   builder.uses({weights.table});
   x = builder.leave_region("embedding_reduced", x);
+  if (weights.projection) {
+    saved.narrow = weights.projection->take(builder, x, true);
+    saved.wide = weights.projection->forward(builder, saved.narrow);
+    x = saved.wide.y;
+  }
   if (model.position == Position::kLearned) {
     builder.add("positions",
                 positions(scenario, builder, false, builder.size(local, shape.hidden, 3 * e, 2)),
@@ -119,6 +136,12 @@ void backward(const Scenario& scenario, const EmbeddingWeights& weights, BlockBu
       builder.uses({weights.positions});
     });
   }
+  if (weights.projection) {
+    const LinearInput flowing = weights.projection->take_gradient(builder, gradient);
+    const LinearGradient narrow = weights.projection->input_gradient(builder, flowing);
+    weights.projection->weight_gradient(builder, flowing, saved.narrow, saved.wide, narrow);
+    gradient = narrow.x;
+  }
   gradient = builder.leave_backward("embedding_gradient", gradient);
   // The head of a tied table, where it is on this stage, has written the unit's gradient before.
   const bool tied = scenario.model.tied_embeddings && ends_meet(scenario.layout);
@@ -133,7 +156,7 @@ void look_up_backward(BlockBuilder& builder, ParameterId table, BufferId tokens,
                       bool zeroes, std::int64_t ahead) {
   const Shape& shape = builder.shape();
   const double e = static_cast<double>(shape.element);
-  const std::int64_t whole = shape.tokens * shape.hidden, elements = shape.vocab * shape.hidden;
+  const std::int64_t whole = shape.tokens * shape.table_width, elements = shape.table_elements();
   const bool into_unit = builder.mode() == GradientMode::kUnit;
   const BufferId dense =
       into_unit ? BufferId{} : builder.fresh_gradient("table_gradient", elements);
@@ -150,7 +173,7 @@ void look_up_backward(BlockBuilder& builder, ParameterId table, BufferId tokens,
                        shape.vocab,
                        shape.type,
                        shape.type,
-                       builder.size(whole, shape.hidden, 3 * e, 4),
+                       builder.size(whole, shape.table_width, 3 * e, 4),
                        {ahead}},
         {tokens, gradient});
   if (!into_unit) builder.accumulate(table, elements, dense);

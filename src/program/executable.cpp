@@ -99,6 +99,10 @@ class Checker {
       refuse("model.position", "alibi is", "use learned, rope or none");
     }
     if (model.attention_sinks > 0) refuse("model", "attention sinks are", "use another model");
+    if (model.table_width() != model.hidden) {
+      refuse("model.embedding_width", "an embedding of another width than the model is",
+             "use another model");
+    }
     if (model.moe) check_experts(*model.moe);
     if (model.mtp_layers > 0) check_predictions();
     check_attention();
@@ -121,6 +125,9 @@ class Checker {
     if (model.mla && model.mla->qk_rope_head_dim % 2 != 0) {
       refuse("model.mla.qk_rope_head_dim", "turning an odd number of elements is",
              "an even number");
+    }
+    if (model.mla && scenario_.training.attention == AttentionKernel::kUnfused) {
+      refuse("training.attention", "unfused latent attention is", "use flash");
     }
     if (!windowed()) return;
     if (scenario_.layout.cp > 1 && scenario_.layout.cp_method == ContextMethod::kAllGather) {

@@ -2,47 +2,65 @@
 #include "program/expert_layer.h"
 
 #include "operation/steps.h"
+#include "program/product_weight.h"
 
 namespace stepcast {
 
 ExpertLayer::ExpertLayer(const Scenario& scenario, BlockBuilder& builder)
-    : model_(scenario.model),
+    : scenario_(scenario),
+      model_(scenario.model),
       builder_(builder),
       shape_(scenario, builder.shape()),
       dispatch_(shape_, builder) {
-  const std::int64_t h = width(), e = shape_.local;
-  const bool is_cut = shape_.tensor > 1 || shape_.replicas == AxisGroup::kData;
-  const auto of_experts = [&](const char* name, std::int64_t rows, std::int64_t columns, Cut cut,
-                              Initial initial, std::array<std::int64_t, 3> parts = {}) {
-    Parameter parameter{name, rows, columns, is_cut ? cut : Cut::kNone, initial, parts};
-    parameter.replicas = shape_.replicas;
-    parameter.copies = e;
-    parameter.in_fp8 = initial == Initial::kNormal && builder.shape().fp8;
-    return builder.parameter(parameter);
-  };
+  const std::int64_t h = width();
   router_ = builder.parameter({"router", shape_.experts, h});
   if (model_.moe->router_bias)
     router_bias_ = builder.vector("router_bias", shape_.experts, Cut::kNone);
   const std::array<std::int64_t, 3> ups{shape_.ffn, shape_.ups - shape_.ffn, 0};
-  up_ = of_experts("experts_up", e * shape_.ups, h, Cut::kRows, Initial::kNormal, ups);
-  down_ = of_experts("experts_down", e * h, shape_.ffn, Cut::kColumns, Initial::kNormal);
+  up_ = declare({"experts_up", shape_.ups, h, Cut::kRows, Initial::kNormal, ups}, &up_adapters_);
+  down_ = declare({"experts_down", h, shape_.ffn, Cut::kColumns}, &down_adapters_);
   if (model_.mlp_bias) {
-    up_bias_ = of_experts("experts_up_bias", e * shape_.ups, 1, Cut::kRows, Initial::kZeros, ups);
-    down_bias_ = of_experts("experts_down_bias", e * h, 1, Cut::kNone, Initial::kZeros);
+    up_bias_ = declare({"experts_up_bias", shape_.ups, 1, Cut::kRows, Initial::kZeros, ups});
+    down_bias_ = declare({"experts_down_bias", h, 1, Cut::kNone, Initial::kZeros});
   }
   if (model_.moe->shared_ffn > 0) shared_.emplace(scenario, builder);
   hides_shared_ = shared_ && scenario.layout.overlap.shared_experts;
 }
 
+// Declares what each expert has one of, and adapters beside it.
+ParameterId ExpertLayer::declare(Parameter one, Adapters* adapters) {
+  const bool is_cut = shape_.tensor > 1 || shape_.replicas == AxisGroup::kData;
+  if (!is_cut) one.cut = Cut::kNone;
+  one.replicas = shape_.replicas;
+  Parameter all = one;
+  all.rows *= shape_.local;
+  all.copies = shape_.local;
+  if (one.initial == Initial::kNormal) store_matrix(builder_.shape(), all);
+  const ParameterId out = builder_.parameter(all);
+  if (adapters != nullptr && scenario_.training.lora_targets.has(AdapterTarget::kMlp)) {
+    const bool shares = builder_.rules().shares_expert_adapters;
+    *adapters = Adapters::of_experts(builder_, one, shares ? 1 : shape_.local, shape_.rows);
+  }
+  return out;
+}
+
+bool ExpertLayer::in_fp8() const { return operand_form(builder_.shape()).is_fp8(); }
+
 GroupedGemm ExpertLayer::product(GemmRole role, std::int64_t outputs, std::int64_t inputs) const {
   const Shape& shape = builder_.shape();
-  const DataType read = shape.multiplied(static_cast<bool>(shape.fp8));
+  const DataType read = shape.multiplied(in_fp8());
   return {role, shape_.local, shape_.rows, outputs, inputs, read, shape.type, false};
+}
+
+// The matrices of all experts as a product reads them: expanded, where they are held in four bits.
+BufferId ExpertLayer::matrices(ParameterId weight, std::int64_t outputs, std::int64_t inputs,
+                               bool backward) {
+  return matrix_for_product(builder_, weight, shape_.local * outputs * inputs, backward);
 }
 
 // The products of all experts read this operand: `x` itself, or in fp8 its copies.
 Operand ExpertLayer::operand(BufferId x, std::int64_t columns, bool backward) {
-  if (!builder_.shape().fp8) return {x, x};
+  if (!in_fp8()) return {x, x};
   const InGroups groups(builder_, shape_.local);
   return cast_operand(builder_, x, shape_.rows * columns, backward, true, false);
 }
@@ -143,14 +161,18 @@ BufferId ExpertLayer::compute() {
   GroupedGemm up = product(GemmRole::kForward, shape_.ups, width());
   up.bias = up_bias_.valid();
   saved_.entered = operand(saved_.input, width(), false);
-  builder_.add("experts_up", up, {saved_.entered.rows}, {saved_.up});
+  const BufferId ups = matrices(up_, shape_.ups, width(), false);
+  builder_.add("experts_up", up, {saved_.entered.rows, ups}, {saved_.up});
   builder_.uses({up_, up_bias_});
+  saved_.up_adapters = up_adapters_.forward(builder_, saved_.input, saved_.up);
   activate();
   const BufferId out = builder_.activation("experts_output", shape_.rows * width());
   GroupedGemm down = product(GemmRole::kForward, width(), shape_.ffn);
   down.bias = down_bias_.valid() && !applies_bias_in_steps();
-  builder_.add("experts_down", down, {saved_.left.rows}, {out});
+  const BufferId downs = matrices(down_, width(), shape_.ffn, false);
+  builder_.add("experts_down", down, {saved_.left.rows, downs}, {out});
   builder_.uses({down_, down_bias_});
+  saved_.down_adapters = down_adapters_.forward(builder_, saved_.activated, out);
   apply_bias(out, false);
   return out;
 }
@@ -163,9 +185,13 @@ ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
   const BufferId activated =
       builder_.activation("experts_activated_gradient", shape_.rows * shape_.ffn);
   const Operand of_output = operand(gradient, width(), true);
+  const BufferId downs = matrices(down_, width(), shape_.ffn, true);
   builder_.add("experts_down_dgrad", product(GemmRole::kInputGradient, width(), shape_.ffn),
-               {of_output.rows}, {activated});
+               {of_output.rows, downs}, {activated});
   builder_.uses({down_});
+  const AdapterGradients of_down =
+      down_adapters_.input_gradient(builder_, gradient, activated, saved_.down_adapters);
+  down_adapters_.weight_gradient(builder_, saved_.activated, saved_.down_adapters, of_down);
   builder_.weight_gradient("experts_down_wgrad", down_,
                            product(GemmRole::kWeightGradient, width(), shape_.ffn),
                            {of_output.columns, saved_.left.columns});
@@ -179,9 +205,13 @@ ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
                {up, out.weights});
   if (up_bias_.valid()) builder_.bias_gradient(up_bias_, shape_.rows, shape_.ups, {up});
   const Operand of_up = operand(up, shape_.ups, true);
+  const BufferId ups = matrices(up_, shape_.ups, width(), true);
   builder_.add("experts_up_dgrad", product(GemmRole::kInputGradient, shape_.ups, width()),
-               {of_up.rows}, {out.rows});
+               {of_up.rows, ups}, {out.rows});
   builder_.uses({up_});
+  const AdapterGradients of_ups =
+      up_adapters_.input_gradient(builder_, up, out.rows, saved_.up_adapters);
+  up_adapters_.weight_gradient(builder_, saved_.input, saved_.up_adapters, of_ups);
   builder_.weight_gradient("experts_up_wgrad", up_,
                            product(GemmRole::kWeightGradient, shape_.ups, width()),
                            {of_up.columns, saved_.entered.columns});

@@ -29,6 +29,7 @@ class ExpertLayer {
     Routing routing;
     BufferId input;  // rows in the order of the experts
     BufferId up, activated;
+    AdapterOutputs up_adapters, down_adapters;
     Operand entered, left;  // what the products read of rows and of activations
   };
   // Gradients of the experts' rows and of the weights by which the rows count.
@@ -47,16 +48,21 @@ class ExpertLayer {
   template <class Write>
   void recompute(const Write& write);
 
+  ParameterId declare(Parameter one, Adapters* adapters = nullptr);
+  bool in_fp8() const;
+  BufferId matrices(ParameterId weight, std::int64_t outputs, std::int64_t inputs, bool backward);
   Operand operand(BufferId x, std::int64_t columns, bool backward);
   GroupedGemm product(GemmRole role, std::int64_t outputs, std::int64_t inputs) const;
   ExpertActivation activation(bool backward) const;
   double element() const { return static_cast<double>(builder_.shape().element); }
   std::int64_t width() const { return builder_.shape().hidden; }
 
+  const Scenario& scenario_;
   const Model& model_;
   BlockBuilder& builder_;
   ExpertShape shape_;
   TokenDispatch dispatch_;
+  Adapters up_adapters_, down_adapters_;
   ParameterId router_, router_bias_, up_, up_bias_, down_, down_bias_;
   std::optional<SharedExpert> shared_;
   bool hides_shared_ = false;  // the shared expert runs beside the exchanges

@@ -2,6 +2,7 @@
 #include "program/head_block.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "operation/steps.h"
 #include "program/block_builder.h"
 #include "program/fp8_operands.h"
+#include "program/linear.h"
 #include "program/liveness.h"
 #include "program/prediction_module.h"
 #include "program/unit_copies.h"
@@ -18,6 +20,8 @@ namespace {
 
 struct HeadBuffers {
   BufferId input, normed, gathered;
+  LinearInput projecting;  // what the projection to the table's width reads
+  LinearOutput projected;
   BufferId probabilities;  // fp32, or the logits themselves where the loss leaves them in 16 bits
   BufferId statistics;     // largest logit, sum of exponentials and target logit of every token
 };
@@ -25,6 +29,7 @@ struct HeadBuffers {
 struct HeadWeights {
   std::vector<ParameterId> norm;
   ParameterId table, bias;
+  std::optional<Linear> projection;  // to a table of another width than the model (OPT-350M)
   ParameterId tokens;      // prediction modules look tokens up in it: the embedding's, or a copy
   std::int64_t ahead = 0;  // how many tokens a prediction module's are later than the model's own
 };
@@ -34,7 +39,7 @@ HeadWeights declare(const Scenario& scenario, BlockBuilder& builder) {
   // A table that is tied to the embedding's is the same one only on the same stage.
   const bool own_table = !scenario.model.tied_embeddings || !ends_meet(scenario.layout);
   HeadWeights out;
-  Parameter table{"table", shape.vocab, shape.hidden, Cut::kRows};
+  Parameter table{"table", shape.vocab, shape.table_width, Cut::kRows};
   if (scenario.model.mtp_layers > 0 && !scenario.model.tied_embeddings) {
     Parameter tokens = table;
     tokens.borrowed = scenario.layout.pp == 1;
@@ -45,6 +50,13 @@ HeadWeights declare(const Scenario& scenario, BlockBuilder& builder) {
   table.is_table = true;
   out.table = builder.parameter(table);
   if (!out.tokens.valid()) out.tokens = out.table;
+  if (shape.table_width != shape.hidden) {
+    out.projection.emplace(builder,
+                           LinearNames{"project_out", "project_out_dgrad", "project_out_wgrad",
+                                       "head_projected", "head_input_gradient"},
+                           Parameter{"project_out", shape.table_width, shape.hidden}, false,
+                           shape.rows);
+  }
   if (scenario.model.final_norm) {
     out.norm = builder.norm_parameters(
         "final_norm", scenario.model.norm_bias ? "final_norm_bias" : nullptr, shape.hidden);
@@ -135,10 +147,16 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
   out.normed = scenario.model.final_norm
                    ? builder.norm("final_norm", weights.norm, input, shape.rows, shape.hidden)
                    : input;
-  const BufferId x = out.gathered = builder.enter_region("head_input", out.normed);
+  BufferId narrow = out.normed;
+  if (weights.projection) {
+    out.projecting = weights.projection->take(builder, out.normed, true);
+    out.projected = weights.projection->forward(builder, out.projecting);
+    narrow = out.projected.y;
+  }
+  const BufferId x = out.gathered = builder.enter_region("head_input", narrow);
   const BufferId logits = builder.activation("logits", logits_elements);
-  builder.gemm("logits", GemmRole::kForward, shape.tokens, shape.vocab, shape.hidden, {x}, {logits},
-               weights.bias.valid());
+  builder.gemm("logits", GemmRole::kForward, shape.tokens, shape.vocab, shape.table_width, {x},
+               {logits}, weights.bias.valid());
   builder.uses({weights.table, weights.bias});
   out.probabilities = logits;
   if (!one_kernel(scenario)) {
@@ -191,24 +209,29 @@ BufferId backward(const Scenario& scenario, const HeadWeights& weights, BlockBui
   }
   const bool trained = builder.trains(weights.table);
   const bool waits = scenario.layout.defer_head_wgrad > 0;
-  const auto gather = [&] {
-    return builder.gather_again("head_input", saved.normed, saved.gathered);
-  };
+  const BufferId read = weights.projection ? saved.projected.y : saved.normed;
+  const auto gather = [&] { return builder.gather_again("head_input", read, saved.gathered); };
   BufferId x = trained && !waits ? gather() : BufferId{};
-  const BufferId partial = builder.activation("head_input_gradient", shape.tokens * shape.hidden);
-  builder.gemm("logits_dgrad", GemmRole::kInputGradient, shape.tokens, shape.hidden, shape.vocab,
+  const std::int64_t width = shape.table_width;
+  const BufferId partial = builder.activation("head_input_gradient", shape.tokens * width);
+  builder.gemm("logits_dgrad", GemmRole::kInputGradient, shape.tokens, width, shape.vocab,
                {gradient}, {partial});
   builder.uses({weights.table});
-  const BufferId reduced = builder.enter_backward("head_input_gradient", partial);
+  BufferId reduced = builder.enter_backward("head_input_gradient", partial);
   if (trained) {
-    // A weight gradient that waits keeps this rank's share of the input, gathered in its turn
+    // What waits keeps this rank's share of the input and gathers it when its turn has come
     // (Megatron-LM, core/utils.py: drain_embedding_wgrad_compute).
     if (waits) builder.among_weight_gradients([&] { x = gather(); });
-    builder.weight_gradient("logits_wgrad", weights.table, shape.vocab, shape.hidden, {gradient, x},
-                            true);
+    builder.weight_gradient("logits_wgrad", weights.table, shape.vocab, width, {gradient, x}, true);
   }
   if (scenario.model.head_bias) {
     builder.bias_gradient(weights.bias, shape.tokens, shape.vocab, {gradient});
+  }
+  if (weights.projection) {
+    const LinearInput flowing = weights.projection->take_gradient(builder, reduced);
+    const LinearGradient wide = weights.projection->input_gradient(builder, flowing);
+    weights.projection->weight_gradient(builder, flowing, saved.projecting, saved.projected, wide);
+    reduced = wide.x;
   }
   if (!scenario.model.final_norm) return reduced;
   return builder.norm_backward("final_norm", weights.norm, saved.input, reduced, BufferId{},

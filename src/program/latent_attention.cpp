@@ -4,34 +4,37 @@
 namespace stepcast {
 
 LatentAttention::LatentAttention(const Scenario& scenario, BlockBuilder& builder)
-    : model_(scenario.model), mla_(*scenario.model.mla), builder_(builder) {
+    : scenario_(scenario), model_(scenario.model), mla_(*scenario.model.mla), builder_(builder) {
   const Shape& shape = builder.shape();
   const std::int64_t h = shape.hidden;
   const std::int64_t latent = mla_.kv_lora_rank + mla_.qk_rope_head_dim;
   const char* no_bias = nullptr;
+  const bool adapts = scenario.training.lora_targets.has(AdapterTarget::kQkv);
   if (has_query_latent()) {
     query_down_ = Linear(builder,
                          {"query_down", "query_down_dgrad", "query_down_wgrad", "query_latent",
                           "query_input_gradient"},
-                         {"query_down", mla_.q_lora_rank, h}, true, shape.rows);
+                         {"query_down", mla_.q_lora_rank, h}, adapts, shape.rows);
     query_norm_ = builder.norm_parameters("query_latent_norm",
                                           model_.norm_bias ? "query_latent_norm_bias" : no_bias,
                                           mla_.q_lora_rank);
   }
   query_up_ = Linear(
       builder, {"query_up", "query_up_dgrad", "query_up_wgrad", "query", "query_latent_gradient"},
-      {"query_up", heads() * key_width(), has_query_latent() ? mla_.q_lora_rank : h, Cut::kRows});
+      {"query_up", heads() * key_width(), has_query_latent() ? mla_.q_lora_rank : h, Cut::kRows},
+      adapts);
   key_value_down_ = Linear(builder,
                            {"key_value_down", "key_value_down_dgrad", "key_value_down_wgrad",
                             "key_value_latent", "key_value_input_gradient"},
-                           {"key_value_down", latent, h}, true, shape.rows);
+                           {"key_value_down", latent, h}, adapts, shape.rows);
   key_value_norm_ = builder.norm_parameters(
       "key_value_latent_norm", model_.norm_bias ? "key_value_latent_norm_bias" : no_bias,
       mla_.kv_lora_rank);
-  key_value_up_ = Linear(builder,
-                         {"key_value_up", "key_value_up_dgrad", "key_value_up_wgrad",
-                          "key_value_heads", "key_value_latent_gradient"},
-                         {"key_value_up", heads() * up_width(), mla_.kv_lora_rank, Cut::kRows});
+  key_value_up_ =
+      Linear(builder,
+             {"key_value_up", "key_value_up_dgrad", "key_value_up_wgrad", "key_value_heads",
+              "key_value_latent_gradient"},
+             {"key_value_up", heads() * up_width(), mla_.kv_lora_rank, Cut::kRows}, adapts);
   if (model_.qkv_bias) {
     if (has_query_latent())
       query_bias_ = builder.vector("query_down_bias", mla_.q_lora_rank, Cut::kNone);
@@ -48,6 +51,11 @@ Attention LatentAttention::attention(bool backward) const {
   const DataType type = shape.attended();
   return {backward,       shape.batch, heads(), heads(), shape.sequence,
           shape.sequence, key_width(), true,    type,    {mla_.v_head_dim}};
+}
+
+AttentionSizes LatentAttention::sizes() const {
+  const Shape& shape = builder_.shape();
+  return {shape.batch, heads(), heads(), shape.sequence, key_width(), {mla_.v_head_dim}};
 }
 
 // The rotary part of queries is turned in place; keys are put together and values copied out.
@@ -119,6 +127,11 @@ void LatentAttention::attend() {
     saved_.core = context_attention(builder_, context_heads(), qkv);
     return;
   }
+  if (unfused()) {
+    saved_.core = unfused_attention(builder_, sizes(), qkv);
+    saved_.core.read = qkv;
+    return;
+  }
   saved_.core.context = of_heads("context", mla_.v_head_dim);
   saved_.core.softmax =
       builder_.buffer("log_sum_exp", builder_.shape().tokens * heads(), DataType::kFp32);
@@ -154,6 +167,9 @@ QkvBuffers LatentAttention::attend_backward(BufferId context_gradient) {
     context_gradient = cast_for_attention(builder_, true, builder_.shape().tokens * context_width(),
                                           {context_gradient});
   }
+  if (unfused()) {
+    return unfused_attention_backward(builder_, sizes(), qkv, saved_.core, context_gradient);
+  }
   const QkvBuffers out{of_heads("query_gradient", key_width()),
                        of_heads("key_gradient", key_width()),
                        of_heads("value_gradient", mla_.v_head_dim)};
@@ -175,7 +191,7 @@ QkvBuffers LatentAttention::attend_backward(BufferId context_gradient) {
 BufferId LatentAttention::query_backward(BufferId gradient) {
   const Shape& shape = builder_.shape();
   const LinearInput flowing = query_up_.take_gradient(builder_, gradient);
-  const LinearGradient latent = query_up_.input_gradient(builder_, flowing);
+  const LinearGradient latent = query_up_.input_gradient(builder_, flowing, saved_.query_up);
   const char* name = has_query_latent() ? "query_latent" : "attention_input";
   const LinearInput gathered = query_up_.gather_again(builder_, name, saved_.gathered_query);
   if (!has_query_latent()) {
@@ -193,7 +209,7 @@ BufferId LatentAttention::query_backward(BufferId gradient) {
     builder_.bias_gradient(query_bias_, shape.rows, mla_.q_lora_rank, {down});
   }
   const LinearInput leaving = query_down_.take_gradient(builder_, down);
-  const LinearGradient out = query_down_.input_gradient(builder_, leaving);
+  const LinearGradient out = query_down_.input_gradient(builder_, leaving, saved_.query_down);
   query_down_.weight_gradient(builder_, leaving, saved_.query_input, saved_.query_down, out);
   return out.x;
 }
@@ -202,7 +218,8 @@ BufferId LatentAttention::key_value_backward(BufferId gradient, BufferId rotary_
   const Shape& shape = builder_.shape();
   const std::int64_t width = mla_.kv_lora_rank + mla_.qk_rope_head_dim;
   const LinearInput flowing = key_value_up_.take_gradient(builder_, gradient);
-  const LinearGradient latent = key_value_up_.input_gradient(builder_, flowing);
+  const LinearGradient latent =
+      key_value_up_.input_gradient(builder_, flowing, saved_.key_value_up);
   const LinearInput gathered =
       key_value_up_.gather_again(builder_, "key_value_latent", saved_.gathered_key);
   const BufferId reduced =
@@ -221,7 +238,8 @@ BufferId LatentAttention::key_value_backward(BufferId gradient, BufferId rotary_
       {normed, rotary}, {down});
   if (key_value_bias_.valid()) builder_.bias_gradient(key_value_bias_, shape.rows, width, {down});
   const LinearInput leaving = key_value_down_.take_gradient(builder_, down);
-  const LinearGradient out = key_value_down_.input_gradient(builder_, leaving);
+  const LinearGradient out =
+      key_value_down_.input_gradient(builder_, leaving, saved_.key_value_down);
   key_value_down_.weight_gradient(builder_, leaving, saved_.key_value_input, saved_.key_value_down,
                                   out);
   return out.x;

@@ -52,6 +52,10 @@ class LatentAttention {
   LatentRotary rotation(bool backward) const;
   BufferId of_heads(const char* name, std::int64_t width);
 
+  AttentionSizes sizes() const;
+  bool unfused() const { return scenario_.training.attention == AttentionKernel::kUnfused; }
+
+  const Scenario& scenario_;
   const Model& model_;
   const Mla& mla_;
   BlockBuilder& builder_;

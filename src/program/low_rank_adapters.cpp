@@ -8,20 +8,74 @@ namespace stepcast {
 Adapters::Adapters(BlockBuilder& builder, const Parameter& matrix, std::int64_t tokens)
     : inputs_(matrix.columns), tokens_(tokens), rank_(builder.shape().lora_rank) {
   if (rank_ == 0) return;
-  const bool by_outputs = matrix.cut == Cut::kRows;
-  own_rows_ = by_outputs && builder.shape().sequence_parallel ? builder.shape().rows : tokens_;
+  const bool gathers = matrix.cut == Cut::kRows && builder.shape().sequence_parallel;
+  own_rows_ = gathers ? builder.shape().rows : tokens_;
   const bool packed = matrix.parts[0] > 0 && !builder.rules().adapts_packed_matrices;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
     part.index = i;
     part.outputs = packed ? matrix.parts[i] : i == 0 ? matrix.rows : 0;
-    if (part.outputs == 0) continue;
-    Parameter down{"adapter_down", rank_, inputs_, by_outputs ? Cut::kNone : Cut::kColumns};
-    Parameter up{"adapter_up", part.outputs, rank_, by_outputs ? Cut::kRows : Cut::kNone,
-                 Initial::kZeros};
-    down.replicas = up.replicas = matrix.replicas;
-    part.down = builder.adapter(down);
-    part.up = builder.adapter(up);
+    if (part.outputs > 0) declare(builder, matrix, part);
+  }
+}
+
+Adapters Adapters::of_experts(BlockBuilder& builder, const Parameter& matrix, std::int64_t experts,
+                              std::int64_t rows) {
+  Adapters out;
+  out.rank_ = builder.shape().lora_rank;
+  if (out.rank_ == 0) return out;
+  out.experts_ = experts;
+  out.inputs_ = matrix.columns;
+  out.tokens_ = out.own_rows_ = rows;
+  Part& all = out.parts_.front();
+  all.outputs = matrix.rows;
+  out.declare(builder, matrix, all);
+  return out;
+}
+
+void Adapters::declare(BlockBuilder& builder, const Parameter& matrix, Part& part) {
+  const Cut by_inputs = matrix.cut == Cut::kColumns ? Cut::kColumns : Cut::kNone;
+  const Cut by_outputs = matrix.cut == Cut::kRows ? Cut::kRows : Cut::kNone;
+  Parameter down{"adapter_down", experts_ * rank_, inputs_, by_inputs};
+  Parameter up{"adapter_up", experts_ * part.outputs, rank_, by_outputs, Initial::kZeros};
+  down.replicas = up.replicas = matrix.replicas;
+  down.copies = up.copies = experts_;
+  part.down = builder.adapter(down);
+  part.up = builder.adapter(up);
+}
+
+// No trainer drops inputs of grouped adapters (NeMo AutoModel, _peft/lora_experts.py).
+bool Adapters::drops(const BlockBuilder& builder) const {
+  return builder.shape().drops_adapter_inputs && experts_ == 1;
+}
+
+void Adapters::multiply(BlockBuilder& builder, const char* name, GemmRole role,
+                        std::int64_t outputs, std::int64_t inputs, BufferId from,
+                        BufferId to) const {
+  if (experts_ > 1) {
+    const Shape& shape = builder.shape();
+    builder.add(
+        name,
+        GroupedGemm{role, experts_, tokens_, outputs, inputs, shape.product, shape.type, false},
+        {from}, {to});
+  } else if (role == GemmRole::kForward) {
+    builder.gemm(name, role, tokens_, outputs, inputs, {from}, {to});
+  } else {
+    builder.gemm(name, role, tokens_, inputs, outputs, {from}, {to});
+  }
+}
+
+void Adapters::weight_gradient(BlockBuilder& builder, const char* name, ParameterId weight,
+                               std::int64_t outputs, std::int64_t inputs, BufferId gradient,
+                               BufferId x) const {
+  if (experts_ > 1) {
+    const Shape& shape = builder.shape();
+    builder.weight_gradient(name, weight,
+                            GroupedGemm{GemmRole::kWeightGradient, experts_, tokens_, outputs,
+                                        inputs, shape.product, shape.type, false},
+                            {gradient, x});
+  } else {
+    builder.weight_gradient(name, weight, outputs, inputs, {gradient, x}, false, false, tokens_);
   }
 }
 
@@ -46,7 +100,7 @@ AdapterOutputs Adapters::forward(BlockBuilder& builder, BufferId x, BufferId y) 
   each([&](const Part& part) {
     const std::int64_t wide = tokens_ * part.outputs;
     BufferId seen = x;
-    if (shape.drops_adapter_inputs) {
+    if (drops(builder)) {
       seen = out.dropped[part.index] = builder.activation("adapter_input", own_rows_ * inputs_);
       BufferId& mask = out.mask[part.index];
       mask = builder.buffer("adapter_mask", own_rows_ * inputs_, DataType::kInt8);
@@ -54,10 +108,10 @@ AdapterOutputs Adapters::forward(BlockBuilder& builder, BufferId x, BufferId y) 
     }
     BufferId& narrow = out.narrow[part.index];
     narrow = builder.activation("adapter_narrow", tokens_ * rank_);
-    builder.gemm("adapter_down", GemmRole::kForward, tokens_, rank_, inputs_, {seen}, {narrow});
+    multiply(builder, "adapter_down", GemmRole::kForward, rank_, inputs_, seen, narrow);
     builder.uses({part.down});
     const BufferId up = builder.activation("adapter_wide", wide);
-    builder.gemm("adapter_up", GemmRole::kForward, tokens_, part.outputs, rank_, {narrow}, {up});
+    multiply(builder, "adapter_up", GemmRole::kForward, part.outputs, rank_, narrow, up);
     builder.uses({part.up});
     // Scaled, then added.
     builder.add("adapter_add",
@@ -80,12 +134,12 @@ AdapterGradients Adapters::input_gradient(BlockBuilder& builder, BufferId y_grad
     builder.add("adapter_scale", AdapterScale{shape.type, builder.size(wide, 0, 2 * element)},
                 {y_gradient}, {scaled});
     narrow = builder.activation("adapter_narrow_gradient", tokens_ * rank_);
-    builder.gemm("adapter_up_dgrad", GemmRole::kInputGradient, tokens_, rank_, part.outputs,
-                 {scaled}, {narrow});
+    multiply(builder, "adapter_up_dgrad", GemmRole::kInputGradient, part.outputs, rank_, scaled,
+             narrow);
     builder.uses({part.up});
     const BufferId of_input = builder.activation("adapter_input_gradient", tokens_ * inputs_);
-    builder.gemm("adapter_down_dgrad", GemmRole::kInputGradient, tokens_, inputs_, rank_, {narrow},
-                 {of_input});
+    multiply(builder, "adapter_down_dgrad", GemmRole::kInputGradient, rank_, inputs_, narrow,
+             of_input);
     builder.uses({part.down});
     if (saved.mask[part.index].valid()) {
       builder.add("adapter_dropout", dropout(builder, true), {of_input, saved.mask[part.index]},
@@ -102,10 +156,10 @@ void Adapters::weight_gradient(BlockBuilder& builder, BufferId x, const AdapterO
                                const AdapterGradients& gradients) const {
   each([&](const Part& part) {
     const BufferId dropped = saved.dropped[part.index];
-    builder.weight_gradient("adapter_up_wgrad", part.up, part.outputs, rank_,
-                            {gradients.scaled[part.index], saved.narrow[part.index]});
-    builder.weight_gradient("adapter_down_wgrad", part.down, rank_, inputs_,
-                            {gradients.narrow[part.index], dropped.valid() ? dropped : x});
+    weight_gradient(builder, "adapter_up_wgrad", part.up, part.outputs, rank_,
+                    gradients.scaled[part.index], saved.narrow[part.index]);
+    weight_gradient(builder, "adapter_down_wgrad", part.down, rank_, inputs_,
+                    gradients.narrow[part.index], dropped.valid() ? dropped : x);
   });
 }
 

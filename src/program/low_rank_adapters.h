@@ -14,6 +14,7 @@
 #include <array>
 #include <cstdint>
 
+#include "operation/expert_parts.h"
 #include "operation/layer_parts.h"
 #include "program/block_builder.h"
 
@@ -40,6 +41,10 @@ class Adapters {
   // Puts adapters beside `matrix`: [outputs, inputs] on this rank, cut by rows or columns; none if
   // the scenario trains none. They are reduced and sharded over the ranks that hold the matrix.
   Adapters(BlockBuilder& builder, const Parameter& matrix, std::int64_t tokens);
+  // Beside the matrices of `experts` experts, `matrix` of them all: one adapter for each, whose
+  // products run as one kernel, or with 1 one that they share. `rows`: of all of them together.
+  static Adapters of_experts(BlockBuilder& builder, const Parameter& matrix, std::int64_t experts,
+                             std::int64_t rows);
 
   bool any() const { return parts_.front().down.valid(); }
 
@@ -60,8 +65,16 @@ class Adapters {
   template <class Visit>
   void each(const Visit& visit) const;
 
+  void declare(BlockBuilder& builder, const Parameter& matrix, Part& part);
+  bool drops(const BlockBuilder& builder) const;
   Dropout dropout(const BlockBuilder& builder, bool backward) const;
+  void multiply(BlockBuilder& builder, const char* name, GemmRole role, std::int64_t outputs,
+                std::int64_t inputs, BufferId from, BufferId to) const;
+  void weight_gradient(BlockBuilder& builder, const char* name, ParameterId weight,
+                       std::int64_t outputs, std::int64_t inputs, BufferId gradient,
+                       BufferId x) const;
 
+  std::int64_t experts_ = 1;  // each with an adapter of its own
   std::int64_t inputs_ = 0, tokens_ = 0, rank_ = 0;
   std::int64_t own_rows_ = 0;  // of its inputs, which the rank drops from
   std::array<Part, 3> parts_{};

@@ -16,7 +16,8 @@ PredictionModule::PredictionModule(const Scenario& scenario, ParameterId table, 
       join_(builder,
             {"mtp_join", "mtp_join_dgrad", "mtp_join_wgrad", "mtp_projected", "mtp_join_gradient"},
             {"mtp_join", builder.shape().hidden / builder.shape().tp, 2 * builder.shape().hidden,
-             Cut::kRows}),
+             Cut::kRows},
+            false),
       layer_(scenario, kind_of(scenario, scenario.model.layers - 1), builder) {}
 
 BufferId PredictionModule::forward(BufferId hidden) {

@@ -309,7 +309,7 @@ void ReplicatedStep::hold_bucket(const Bucket& bucket, InstructionIndex run) {
   const bool tied = scenario_.shares_trained_table() && scenario_.model.tied_embeddings &&
                     ends_meet(layout_) && builder_.role().stage == 0 && buckets_.size() > 1 &&
                     size_of(AxisGroup::kData, layout_) > 1;
-  const ElementRange table{0, builder_.shape().vocab * builder_.shape().hidden};
+  const ElementRange table{0, builder_.shape().table_elements()};
   if (tied && &bucket == &buckets_.front() && !holds_table_) {
     hold(run, table);
     holds_table_ = true;

@@ -11,14 +11,15 @@ SharedExpert::SharedExpert(const Scenario& scenario, BlockBuilder& builder)
       ffn_(scenario.model.moe->shared_ffn / builder.shape().tp) {
   const std::int64_t h = builder.shape().hidden;
   const std::array<std::int64_t, 3> parts{ffn_, ups() - ffn_, 0};
+  const bool adapts = scenario.training.lora_targets.has(AdapterTarget::kMlp);
   up_ = Linear(
       builder,
       {"shared_up", "shared_up_dgrad", "shared_up_wgrad", "shared_up", "shared_input_gradient"},
-      {"shared_up", ups(), h, Cut::kRows, Initial::kNormal, parts});
+      {"shared_up", ups(), h, Cut::kRows, Initial::kNormal, parts}, adapts);
   down_ = Linear(builder,
                  {"shared_down", "shared_down_dgrad", "shared_down_wgrad", "shared_output",
                   "shared_activated_gradient"},
-                 {"shared_down", h, ffn_, Cut::kColumns});
+                 {"shared_down", h, ffn_, Cut::kColumns}, adapts);
   if (model_.moe->shared_gate) gate_ = builder.vector("shared_gate", h, Cut::kNone);
 }
 
@@ -75,7 +76,7 @@ void SharedExpert::backward_down(BufferId gradient, BufferId input) {
     builder_.uses({gate_});
   }
   const LinearInput whole = down_.leave_backward(builder_, "shared_output_gradient", output);
-  const LinearGradient activated = down_.input_gradient(builder_, whole);
+  const LinearGradient activated = down_.input_gradient(builder_, whole, saved_.down);
   down_.weight_gradient(builder_, whole, saved_.left, saved_.down, activated);
   up_gradient_ = builder_.activation("shared_up_gradient", shape.tokens * ups());
   builder_.add("shared_activation", activation(true), {saved_.up.y, activated.x}, {up_gradient_});
@@ -85,7 +86,7 @@ BufferId SharedExpert::backward_up(BufferId input) {
   const LinearInput entered = up_.renewed(saved_.entered, input);
   const LinearInput again = up_.gather_again(builder_, "shared_input", entered);
   const LinearInput flowing = up_.take_gradient(builder_, up_gradient_);
-  const LinearGradient partial = up_.input_gradient(builder_, flowing);
+  const LinearGradient partial = up_.input_gradient(builder_, flowing, saved_.up);
   const BufferId reduced = builder_.enter_backward("shared_input_gradient", partial.x);
   up_.weight_gradient(builder_, flowing, again, saved_.up, partial);
   return reduced;

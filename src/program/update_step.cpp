@@ -54,7 +54,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
     builder.at(summed).wait_for(summed_copies);
   }
   if (ends && !ends_meet(layout) && scenario.shares_trained_table()) {
-    const std::int64_t table = shape.vocab * shape.hidden;
+    const std::int64_t table = shape.table_elements();
     const auto last = static_cast<std::int32_t>(builder.chunks()) - 1;
     const std::int64_t begin = builder.role().stage == 0
                                    ? builder.range(0, 0).begin

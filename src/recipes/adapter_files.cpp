@@ -69,10 +69,16 @@ Errors common_refusals(const Scenario& s, const char* trainer) {
     refuse(errors, "layout.recompute",
            fmt::format("a part of recompute cannot be said in {}", trainer), "none or full");
   }
-  if (s.model.mlp != Mlp::kSwiglu || s.model.moe || s.model.mla) {
+  if (s.model.mlp != Mlp::kSwiglu) {
     refuse(errors, "model",
            fmt::format("the layers of {} have other names than q_proj to down_proj", s.model.name),
-           "a dense model with a gated MLP, as Llama, Qwen or Mistral");
+           "a model with a gated MLP, as Llama, Qwen or Mistral");
+  }
+  // Experts have modules in some releases of transformers and packed parameters in others.
+  if (s.model.moe && s.training.lora_targets.has(AdapterTarget::kMlp)) {
+    refuse(errors, "training.lora_targets",
+           fmt::format("adapters of experts cannot be said in {}", trainer),
+           "qkv and attention_out");
   }
   return errors;
 }
@@ -80,7 +86,14 @@ Errors common_refusals(const Scenario& s, const char* trainer) {
 std::vector<std::string> attention_modules(const Scenario& s, const char* output) {
   std::vector<std::string> out;
   const AdapterTargets& targets = s.training.lora_targets;
-  if (targets.has(AdapterTarget::kQkv)) out = {"q_proj", "k_proj", "v_proj"};
+  if (targets.has(AdapterTarget::kQkv) && s.model.mla) {
+    out = {"kv_a_proj_with_mqa", "kv_b_proj"};
+    const bool narrow = s.model.mla->q_lora_rank > 0;
+    out.insert(out.begin(), narrow ? "q_b_proj" : "q_proj");
+    if (narrow) out.insert(out.begin(), "q_a_proj");
+  } else if (targets.has(AdapterTarget::kQkv)) {
+    out = {"q_proj", "k_proj", "v_proj"};
+  }
   if (targets.has(AdapterTarget::kAttentionOut)) out.emplace_back(output);
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "core/json_tree.h"
 #include "layout/choices.h"
 #include "layout/pipeline.h"
 #include "recipes/adapter_files.h"
@@ -115,7 +116,16 @@ Result<Exported> schedule_file(const Context& at) {
   const std::int64_t micro_batches = at.scenario.micro_batches();
   const std::string csv =
       to_csv(pipeline_of(layout, micro_batches), make_schedule(layout, micro_batches));
-  return Exported{{{"schedule.csv", csv, false}}, "", {}};
+  Exported out{{{"schedule.csv", csv, false}}, "", {}};
+  // The file has the order alone; the scenario that reads it says the rest.
+  if (layout.virtual_stages > 1) {
+    out.remarks.push_back({"layout.virtual_stages", fmt::format("{}", layout.virtual_stages), ""});
+  }
+  if (at.scenario.training.grad_clip == GradClip::kPostValidation) {
+    out.remarks.push_back(
+        {"training.grad_clip", json_text(SortedJson(name_of(GradClip::kPostValidation))), ""});
+  }
+  return out;
 }
 
 Result<Exported> with_peft(const Context& at) {

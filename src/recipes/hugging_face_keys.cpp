@@ -17,23 +17,20 @@ struct LoraTarget {
   const char* module;
   const char* stepcast;
 };
-constexpr std::array kLoraTargets{LoraTarget{"q_proj", "qkv"},
-                                  LoraTarget{"k_proj", "qkv"},
-                                  LoraTarget{"v_proj", "qkv"},
-                                  LoraTarget{"qkv_proj", "qkv"},
-                                  LoraTarget{"query_key_value", "qkv"},
-                                  LoraTarget{"linear_qkv", "qkv"},
-                                  LoraTarget{"o_proj", "attention_out"},
-                                  LoraTarget{"linear_proj", "attention_out"},
-                                  LoraTarget{"dense", "attention_out"},
-                                  LoraTarget{"gate_proj", "mlp"},
-                                  LoraTarget{"up_proj", "mlp"},
-                                  LoraTarget{"down_proj", "mlp"},
-                                  LoraTarget{"gate_up_proj", "mlp"},
-                                  LoraTarget{"linear_fc1", "mlp"},
-                                  LoraTarget{"linear_fc2", "mlp"},
-                                  LoraTarget{"fc1", "mlp"},
-                                  LoraTarget{"fc2", "mlp"}};
+constexpr std::array kLoraTargets{
+    LoraTarget{"q_proj", "qkv"}, LoraTarget{"k_proj", "qkv"}, LoraTarget{"v_proj", "qkv"},
+    LoraTarget{"qkv_proj", "qkv"}, LoraTarget{"query_key_value", "qkv"},
+    LoraTarget{"linear_qkv", "qkv"},
+    // Latent attention, by DeepSeek's names and Megatron's.
+    LoraTarget{"q_a_proj", "qkv"}, LoraTarget{"q_b_proj", "qkv"},
+    LoraTarget{"kv_a_proj_with_mqa", "qkv"}, LoraTarget{"kv_b_proj", "qkv"},
+    LoraTarget{"linear_q_proj", "qkv"}, LoraTarget{"linear_q_down_proj", "qkv"},
+    LoraTarget{"linear_q_up_proj", "qkv"}, LoraTarget{"linear_kv_down_proj", "qkv"},
+    LoraTarget{"linear_kv_up_proj", "qkv"}, LoraTarget{"o_proj", "attention_out"},
+    LoraTarget{"linear_proj", "attention_out"}, LoraTarget{"dense", "attention_out"},
+    LoraTarget{"gate_proj", "mlp"}, LoraTarget{"up_proj", "mlp"}, LoraTarget{"down_proj", "mlp"},
+    LoraTarget{"gate_up_proj", "mlp"}, LoraTarget{"linear_fc1", "mlp"},
+    LoraTarget{"linear_fc2", "mlp"}, LoraTarget{"fc1", "mlp"}, LoraTarget{"fc2", "mlp"}};
 
 // A key with or without "fsdp_" in front.
 template <class Value>

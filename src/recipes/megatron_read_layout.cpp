@@ -142,6 +142,10 @@ void read_pipeline(FlagList& flags) {
     out.set_word("layout.schedule", "interleaved", "--num-layers-per-virtual-pipeline-stage");
     out.set_integer("layout.virtual_stages", stages, "--num-layers-per-virtual-pipeline-stage");
   }
+  constexpr const char* kGroup = "--microbatch-group-size-per-virtual-pipeline-stage";
+  const auto group = flags.integer(kGroup);
+  if (group && *group > 0 && stages > 1)
+    out.set_integer("layout.micro_batch_group", *group, kGroup);
   if (flags.given("--no-overlap-p2p-communication") && stages > 1) {
     out.set_flag("layout.overlap.pp", false, "--no-overlap-p2p-communication");
   }

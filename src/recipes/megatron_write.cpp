@@ -153,6 +153,9 @@ void add_pipeline(const Scenario& s, Block& block) {
   }
   const bool interleaved = l.schedule == schedule_named("interleaved");
   block.flag_if(interleaved && !l.overlap.pp, "--no-overlap-p2p-communication");
+  if (interleaved && l.micro_batch_group > 0) {
+    block.value("--microbatch-group-size-per-virtual-pipeline-stage", l.micro_batch_group);
+  }
 }
 
 void add_data_parallel(const Scenario& s, Block& block) {

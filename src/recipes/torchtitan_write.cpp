@@ -59,7 +59,9 @@ SortedJson parallelism(const Scenario& s) {
   const auto schedule = std::find_if(
       known.begin(), known.end(), [&](const auto& entry) { return entry.schedule == l.schedule; });
   if (schedule != known.end()) out["pipeline_parallel_schedule"] = schedule->torchtitan;
-  if (rules_of(l.schedule).from_file) {
+  // It deals a file's chunks round the stages, never back up.
+  const bool straight = pipeline_of(l).placement == Placement::kStraight;
+  if (rules_of(l.schedule).from_file && straight) {
     out["pipeline_parallel_schedule"] =
         l.virtual_stages > 1 ? "PipelineScheduleMulti" : "PipelineScheduleSingle";
     out["pipeline_parallel_schedule_csv"] = l.schedule_file;

@@ -57,6 +57,11 @@ ScalingFigures scaling_of(const CompareReport& report, const ComparedPoint& poin
 // The order in which people read the points: by place, and last those that a rule refuses. Under
 // scaling they stay in the order of the grid, in which the curve grows.
 std::vector<std::size_t> reading_order(const CompareReport& report);
+// The points whose pipelines are drawn side by side: the first two of reading_order() that have
+// several stages.
+std::vector<std::size_t> drawn_beside(const CompareReport& report);
+// The points with slices and several stages, in reading_order().
+std::vector<std::size_t> with_pipelines(const CompareReport& report);
 // Why a point has no forecast, in a sentence. Its file is that of all points and not named.
 std::string refusal_text(const ComparedPoint& point);
 // "zero 1 · micro_batch 2": the varied keys by their last part. Empty where nothing is varied.

@@ -10,6 +10,7 @@
 #include "report/document_form.h"
 #include "report/figure_columns.h"
 #include "report/number_text.h"
+#include "report/pipeline_strip.h"
 #include "report/text_table.h"
 
 namespace stepcast {
@@ -147,6 +148,14 @@ Written written(const CompareReport& report, Form form) {
     out += heading("Forecasts", form) + shown(grid(report), form);
     out += heading("Where the time of the mean rank goes", form) + shown(parts(report), form);
   }
+  if (const auto drawn = with_pipelines(report); !drawn.empty()) {
+    std::vector<NamedPipeline> pipelines;
+    for (const std::size_t index : drawn) {
+      const ComparedPoint& point = report.points[index];
+      pipelines.push_back({point_text(report, point), &*point.prediction});
+    }
+    out += heading("The pipelines over one step", form) + pipeline_strips(pipelines, form);
+  }
   if (!report.sensitivity.empty()) {
     out += heading(fmt::format("Step time of {} with one resource slower or faster",
                                time_text(best.prediction->step_time)),
@@ -185,6 +194,25 @@ std::vector<std::size_t> reading_order(const CompareReport& report) {
     if (report.scaling != Scaling::kNone || !report.points[i].prediction) order.push_back(i);
   }
   return order;
+}
+
+std::vector<std::size_t> drawn_beside(const CompareReport& report) {
+  std::vector<std::size_t> out;
+  for (const std::size_t index : reading_order(report)) {
+    const ComparedPoint& point = report.points[index];
+    if (out.size() < 2 && point.prediction && point.scenario->layout.pp > 1) out.push_back(index);
+  }
+  return out;
+}
+
+std::vector<std::size_t> with_pipelines(const CompareReport& report) {
+  std::vector<std::size_t> out;
+  for (const std::size_t index : reading_order(report)) {
+    const ComparedPoint& point = report.points[index];
+    const bool has = point.prediction && !point.prediction->slices.empty();
+    if (has && point.scenario->layout.pp > 1) out.push_back(index);
+  }
+  return out;
 }
 
 std::vector<std::string> compared_files(const CompareReport& report) {

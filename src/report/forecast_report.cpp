@@ -4,6 +4,7 @@
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "report/explain.h"
+#include "report/pipeline_strip.h"
 #include "report/prediction_json.h"
 #include "report/prediction_table.h"
 #include "report/run_report.h"
@@ -27,6 +28,10 @@ Written forecast_csv(const ForecastReport& report) {
 Written forecast_text(const ForecastReport& report, Form form) {
   const auto& run = report.run;
   Written out = prediction_table(report.scenario, report.prediction, form);
+  if (report.pipeline) {
+    out += heading("The pipeline over one step", form) +
+           pipeline_strips({{"", &report.prediction}}, form);
+  }
   out += recorded_runs_table(report.recorded, form);
   if (run) out += run_table(run->terms, run->forecast, form);
   if (!report.explained) return out;

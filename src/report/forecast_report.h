@@ -21,6 +21,7 @@ struct ForecastReport {
   std::optional<RunOutlook> run = {};  // of a scenario that says something about its run
   RecordedRuns recorded = {};
   const Profile* explained = nullptr;  // given: also what each cost rests on
+  bool pipeline = false;               // draws it, of a prediction with slices
   std::uint64_t seed = 0;              // of the run that an explanation draws
 };
 

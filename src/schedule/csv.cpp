@@ -135,6 +135,26 @@ std::string to_csv(const Pipeline& pipeline, const std::vector<StageOrder>& orde
   return text;
 }
 
+Placement placement_in_csv(std::string_view text) {
+  std::vector<std::string_view> rows;
+  while (!text.empty()) {
+    const std::string_view row = trimmed(take(text, '\n'));
+    if (!row.empty()) rows.push_back(row);
+  }
+  if (rows.size() < 2) return Placement::kStraight;
+  const auto last = static_cast<std::int32_t>(2 * rows.size() - 1);
+  bool first = false, second = false;
+  for (std::string_view row = rows.front(); !row.empty();) {
+    const std::string_view text_of_cell = trimmed(take(row, ','));
+    if (text_of_cell.empty()) continue;
+    const auto cell = parse_cell(text_of_cell);
+    if (!cell) break;  // from_csv() tells what is wrong
+    first = first || cell->chunk == 0;
+    second = second || cell->chunk == last;
+  }
+  return first && second ? Placement::kFolded : Placement::kStraight;
+}
+
 Result<std::vector<StageOrder>> from_csv(const std::string& text, const Pipeline& pipeline,
                                          const std::string& file) {
   Reader reader(pipeline, file);

@@ -46,11 +46,15 @@ struct Pipeline {
   std::int64_t chunks = 1;  // of each stage
   std::int64_t micro_batches = 1;
   Placement placement = Placement::kStraight;
+  // Micro-batches that visit a chunk of an interleaved stage before the next chunk has its turn;
+  // the last group may be shorter. 0: as many as there are stages.
+  std::int64_t group = 0;
 
   // They make the model.
   std::int64_t all_chunks() const {
     return placement == Placement::kMirrored ? stages : stages * chunks;
   }
+  std::int64_t group_size() const { return group > 0 ? group : stages; }
 };
 
 // The stage on which a micro-batch meets a chunk of the model.
@@ -84,7 +88,7 @@ struct Schedule {
   bool from_file = false;
   Placement placement = Placement::kStraight;
   std::int64_t chunks = 1;    // of each stage, on two stages or more where several
-  bool whole_groups = false;  // micro-batches come in groups of as many as there are stages
+  bool whole_groups = false;  // micro-batches come in groups, of Pipeline::group_size()
   Pairs pairs = Pairs::kNone;
   std::int64_t least_rounds = 0;      // at least so many micro-batches for each stage
   bool splits_backward = false;       // into the input's and the weights' gradient
@@ -118,6 +122,8 @@ std::vector<StageOrder> make_orders(ScheduleKind kind, const Pipeline& pipeline,
 std::string cell_text(const Pipeline& pipeline, std::int64_t stage, const Slot& slot);
 // The whole file: one row per stage, cells in order of execution.
 std::string to_csv(const Pipeline& pipeline, const std::vector<StageOrder>& orders);
+// Whether the file's model comes back up: its first row has the first chunk and the last.
+Placement placement_in_csv(std::string_view text);
 // Errors name row and column, and a circle of stages that wait for each other. Empty cells are
 // idle.
 Result<std::vector<StageOrder>> from_csv(const std::string& text, const Pipeline& pipeline,

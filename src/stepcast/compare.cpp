@@ -48,7 +48,8 @@ std::vector<KeyDifference> differences_of(const std::vector<Scenario>& scenarios
   return key_differences(documents);
 }
 
-ComparedPoint point_of(const Scenario& scenario, const std::function<bool()>& stop) {
+// `draws`: with the passes of its pipeline.
+ComparedPoint point_of(const Scenario& scenario, bool draws, const std::function<bool()>& stop) {
   ComparedPoint out;
   out.values = {scenario.name()};
   auto one = read(scenario);
@@ -61,6 +62,7 @@ ComparedPoint point_of(const Scenario& scenario, const std::function<bool()>& st
   }
   stepcast::PredictOptions options;
   options.stop = stop;
+  options.trace = draws && one->layout.pp > 1;
   auto prediction = stepcast::predict(*one, scenario.data().root().folders, options);
   if (prediction) {
     out.prediction = std::move(*prediction);
@@ -82,7 +84,7 @@ Result<Comparison> compare(const std::vector<Scenario>& scenarios, int threads,
   report.keys = {kFilesKey};
   report.points.resize(scenarios.size());
   run_in_parallel(threads, scenarios.size(), [&](std::size_t, std::size_t i) {
-    report.points[i] = point_of(scenarios[i], stop);
+    report.points[i] = point_of(scenarios[i], scenarios.size() <= 2, stop);
   });
   if (stop && stop()) return failure(Errors{});
   Errors refused, all;

@@ -56,6 +56,22 @@ TEST(CompareCommand, PrintsTheSameForAnyNumberOfThreads) {
   }
 }
 
+// Two pipelines of the first two points, not of the third and not of the one without stages.
+TEST(CompareCommand, DrawsThePipelinesOfTheFirstTwo) {
+  const Outcome result = run(compare_words({"--vary", "layout.pp=1,2,4,8", "--pipeline"}));
+  ASSERT_EQ(result.code, 0) << result.error;
+  const std::size_t begin = result.out.find("The pipelines over one step");
+  ASSERT_NE(begin, std::string::npos) << result.out;
+  const std::string drawn = result.out.substr(begin);
+  std::size_t first = 0;
+  for (std::size_t at = drawn.find("stage 0 "); at != std::string::npos;
+       at = drawn.find("stage 0 ", at + 1)) {
+    ++first;
+  }
+  EXPECT_EQ(first, 2u) << drawn;
+  EXPECT_FALSE(has(run(compare_words({"--vary", "layout.pp=1,2"})).out, "The pipelines"));
+}
+
 // Twice the nodes with twice the batch are at best as fast.
 TEST(CompareCommand, WeakScalingGrowsTheBatch) {
   const Outcome result =

@@ -124,6 +124,10 @@ void draw_batch(Draw& draw, Sketch& s) {
   if (s.schedule->whole_groups) m = s.pp * draw.number({1, 2, 3});
   m = std::max(m, s.schedule->least_rounds * s.pp);
   while (m > s.pp && m * s.pp * s.chunks > kMostReplayed) m -= s.pp;
+  if (s.schedule->whole_groups && m > s.pp && draw.chance(0.3)) {
+    const std::int64_t group = draw.number({s.pp, m - s.pp, m});  // a last group of pp, or none
+    s.set("layout.micro_batch_group", group);
+  }
   s.micro_batches = m;
   const std::int64_t micro_batch = draw.number({1, 1, 2, 4});
   if (micro_batch > 1 || draw.chance(0.2)) s.set("layout.micro_batch", micro_batch);

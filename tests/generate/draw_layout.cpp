@@ -139,8 +139,7 @@ void draw_shard_group(Draw& draw, Sketch& s) {
 
 // An order of passes as a file of the temporary folder, whose name says what is in it.
 void draw_schedule_file(Draw& draw, Sketch& s) {
-  const bool static_order =
-      s.schedule->order != nullptr && s.schedule->placement == Placement::kStraight;
+  const bool static_order = s.schedule->order != nullptr && !s.states("layout.micro_batch_group");
   if (s.pp == 1 || !static_order || !draw.chance(0.15)) return;
   const Pipeline pipeline{s.pp, s.chunks, s.micro_batches, s.schedule->placement};
   const ScheduleKind kind = schedule_named(s.schedule->name);

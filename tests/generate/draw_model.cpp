@@ -76,7 +76,7 @@ void draw_traits(Draw& draw, json& model) {
   if (draw.chance(0.1)) model["norms_per_layer"] = draw.number({1, 2, 3, 4});
   if (draw.chance(0.1)) model["position_offset"] = draw.number({0, 2});
   if (draw.chance(0.1)) model["attention_sinks"] = draw.number({0, 1});
-  if (draw.chance(0.1)) model["embedding_width"] = model["hidden"];
+  if (draw.chance(0.1)) model["embedding_width"] = draw.number({64, 512});
   if (draw.chance(0.3)) model["dropout"] = draw.chance(0.5) ? 0.0 : 0.1;
   if (draw.chance(0.3)) model["vocab_multiple"] = draw.number({1, 64, 256});
 }

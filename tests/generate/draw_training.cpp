@@ -15,7 +15,8 @@ using nlohmann::json;
 
 // Before the layout, which asks for them: adapters and unfused attention.
 void draw_mode(Draw& draw, Sketch& s) {
-  if (s.model.moe || s.model.mla || !draw.chance(0.15)) {
+  const bool shared_experts = s.model.moe && s.etp > 1;  // whose adapters are not lowered
+  if (shared_experts || !draw.chance(0.15)) {
     if (draw.chance(0.1)) s.set("training.mode", name_of(TrainingMode::kPretrain));
     return;
   }
@@ -33,7 +34,7 @@ void draw_mode(Draw& draw, Sketch& s) {
 
 void draw_attention(Draw& draw, Sketch& s) {
   if (!draw.chance(0.3)) return;
-  s.unfused = s.cp == 1 && !s.model.mla && draw.chance(0.5);
+  s.unfused = s.cp == 1 && draw.chance(0.5);
   s.set("training.attention",
         name_of(s.unfused ? AttentionKernel::kUnfused : AttentionKernel::kFlash));
   if (draw.chance(0.5)) {

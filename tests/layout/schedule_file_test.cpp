@@ -84,6 +84,54 @@ TEST_F(ScheduleFile, MayHaveABackwardInTwoParts) {
   EXPECT_EQ(orders[0][3], (Slot{Pass::kWeightGradient, 0, 0}));
 }
 
+// Four stages and twelve micro-batches: what export writes of a schedule is read as that order, on
+// the same stages, and may end its step as that schedule does.
+TEST_F(ScheduleFile, HoldsTheOrderOfEverySchedule) {
+  int folded = 0;
+  for (std::size_t row = 0; row < schedules().size(); ++row) {
+    const Schedule& rules = *schedules()[row];
+    if (!rules.is_supported()) continue;
+    const std::int64_t chunks = rules.chunks == Schedule::kSeveral    ? 3
+                                : rules.chunks == Schedule::kOneOrTwo ? 2
+                                                                      : rules.chunks;
+    const Pipeline pipeline{4, chunks, 12, rules.placement};
+    const auto orders = make_orders(static_cast<ScheduleKind>(row), pipeline);
+    std::ofstream(path_) << to_csv(pipeline, orders);
+    const std::string clip =
+        rules.validates_after_step ? R"(, "grad_clip": "post_validation")" : "";
+    const auto document = JsonDocument::parse(
+        R"({"stepcast": 1, "model": "gpt3-13b", "cluster": {"base": "dgx-a100-80g", "gpus": 4},
+            "training": {"global_batch": 12)" +
+            clip + R"(}, "layout": {"pp": 4, "schedule": "file:)" + path_ +
+            R"(", "virtual_stages": )" + std::to_string(chunks) + "}}",
+        "scenario.json");
+    const auto scenario = read_scenario(**document, testing::source_folders());
+    ASSERT_TRUE(scenario.has_value()) << rules.name << to_string(scenario.error());
+    EXPECT_EQ(make_schedule(scenario->layout, 12), orders) << rules.name;
+    EXPECT_EQ(pipeline_of(scenario->layout).placement, rules.placement) << rules.name;
+    EXPECT_EQ(splits_backward(*scenario), rules.splits_backward) << rules.name;
+    folded += rules.placement == Placement::kFolded ? 1 : 0;
+  }
+  EXPECT_GE(folded, 5);
+}
+
+TEST_F(ScheduleFile, ValidatesAfterTheStepOnlyWithASplitBackward) {
+  const auto clipped = [&](const std::string& csv) {
+    std::ofstream(path_) << csv;
+    const auto document = JsonDocument::parse(
+        R"({"stepcast": 1, "model": "gpt3-13b", "cluster": {"base": "dgx-a100-80g", "gpus": 2},
+            "training": {"global_batch": 2, "grad_clip": "post_validation"},
+            "layout": {"pp": 2, "schedule": "file:)" +
+            path_ + "\"}}",
+        "scenario.json");
+    return read_scenario(**document, testing::source_folders());
+  };
+  EXPECT_TRUE(clipped("0F0,0F1,0I0,0W0,0B1\n1F0,1B0,1F1,1B1\n"));
+  const auto whole = clipped(kOneEach);
+  ASSERT_FALSE(whole);
+  EXPECT_EQ(whole.error().front().path, "training.grad_clip");
+}
+
 TEST_F(ScheduleFile, ThatCannotBeReadIsNamed) {
   EXPECT_NE(only_error(read_without("")).message.find("cannot read '" + path_ + "'"),
             std::string::npos);

@@ -150,10 +150,7 @@ std::vector<std::string> models() {
   const auto entries = list_models(testing::source_folders().models);
   std::vector<std::string> out;
   for (const ModelEntry& entry : entries.value()) {
-    const auto model = find_model(entry.name, testing::source_folders().models);
-    const bool is_lowered =
-        model && (model->embedding_width == 0 || model->embedding_width == model->hidden);
-    if (is_lowered) out.push_back(entry.name);
+    out.push_back(entry.name);
   }
   return out;
 }

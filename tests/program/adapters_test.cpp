@@ -2,9 +2,11 @@
 // LoRA and QLoRA: docs/memory.md, "Adapters". r rank, P base parameters, A adapter parameters.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "core/each.h"
+#include "expert_scenarios.h"
 #include "memory/states.h"
 #include "program/decoder_layer.h"
 #include "program/program.h"
@@ -345,6 +347,119 @@ TEST(Adapters, AFrozenTiedTableIsReducedByNobody) {
       }
     }
   }
+}
+
+std::int64_t trained(const Scenario& scenario) {
+  std::int64_t sum = 0;
+  for (const Role& role : lower(scenario).roles) sum += role.parameters;
+  return sum;
+}
+
+testing::ExpertCase adapted_experts() {
+  testing::ExpertCase c;
+  c.shared_ffn = 256;
+  c.dense_layers = 1;
+  c.dp = 1;
+  c.global_batch = 2;
+  c.zero = 0;
+  c.more_training = R"(,"mode":"lora","lora_rank":8)";
+  return c;
+}
+
+// One layer dense, one of 16 experts: attention 2 x (4 h + 4 h), of Megatron 2 x (h + 3 h + 2 h);
+// MLPs of inputs and outputs, gate and up as one matrix where they are packed.
+TEST(Adapters, OfExpertsAreOneForEach) {
+  testing::ExpertCase c = adapted_experts();
+  const std::int64_t h = c.hidden, f = c.ffn, dense = 4 * h, shared = c.shared_ffn;
+  const std::int64_t expert = h + 2 * f + f + h;  // gate and up packed
+  c.zero = 3;
+  c.more_training += R"(,"framework":"fsdp")";
+  std::string text = text_of(c);
+  text.erase(text.find(R"(,"framework":"megatron")"), 23);
+  const Scenario own = scenario_from(text);
+  EXPECT_EQ(own.adapter_elements(), 8 * (2 * 8 * h + (2 * (h + dense) + dense + h) +
+                                         (2 * (h + shared) + shared + h) + 16 * expert));
+  EXPECT_EQ(trained(own), own.adapter_elements());
+  // A token meets those of four experts.
+  EXPECT_EQ(own.adapter_elements() - own.active_adapter_elements(), 8 * 12 * expert);
+}
+
+// Megatron-Bridge has one adapter beside all experts of a rank.
+TEST(Adapters, OfMegatronsExpertsAreOneForTheExpertsOfARank) {
+  testing::ExpertCase c = adapted_experts();
+  const std::int64_t h = c.hidden, f = c.ffn, dense = 4 * h, shared = c.shared_ffn;
+  const Scenario one = testing::with_experts(c);
+  EXPECT_EQ(one.adapter_elements(),
+            8 * (2 * 6 * h + (h + 3 * dense + h) + (h + 3 * shared + h) + (h + 3 * f + h)));
+  EXPECT_EQ(trained(one), one.adapter_elements());
+  c.dp = c.ep = 4;
+  c.global_batch = 8;
+  const Scenario four = testing::with_experts(c);
+  EXPECT_EQ(four.adapter_elements() - one.adapter_elements(), 3 * 8 * (h + 3 * f + h));
+  EXPECT_EQ(trained(four), one.adapter_elements());
+}
+
+// Grouped products of each expert's adapter, and none of gradients of the frozen experts.
+TEST(Adapters, OfExpertsRunAsGroupedProducts) {
+  testing::ExpertCase c = adapted_experts();
+  c.shared_ffn = c.dense_layers = 0;
+  c.zero = 3;
+  c.more_training += R"(,"framework":"fsdp")";
+  std::string text = text_of(c);
+  text.erase(text.find(R"(,"framework":"megatron")"), 23);
+  const Scenario scenario = scenario_from(text);
+  const Block layer = lower_decoder_layer(scenario, RecomputeMode::kNone, BackwardForm::kWhole,
+                                          LayerKind{.experts = true});
+  const double rows = c.sequence * c.top_k, h = c.hidden, f = c.ffn;
+  double adapters = 0, experts = 0;
+  for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
+    for (const Operation& operation : layer.pass(pass).operations) {
+      if (!std::holds_alternative<GroupedGemm>(operation.work)) continue;
+      const bool own = std::string(operation.name).starts_with("adapter");
+      (own ? adapters : experts) += flops_of(operation).value();
+    }
+  }
+  EXPECT_EQ(adapters, 3 * 2 * rows * 8 * (h + 2 * f + f + h));
+  EXPECT_EQ(experts, 2 * 2 * rows * 3 * h * f);
+}
+
+// The projections down and up of queries, keys and values, and the one of the output.
+TEST(Adapters, OfLatentAttentionAreBesideEachProjection) {
+  testing::ExpertCase c = adapted_experts();
+  c.shared_ffn = 0;
+  c.dense_layers = c.layers;
+  c.more_model = R"(,"mla":{"q_lora_rank":384,"kv_lora_rank":128,"qk_nope_head_dim":64,)"
+                 R"("qk_rope_head_dim":32,"v_head_dim":64})";
+  c.more_training += R"(,"lora_targets":["qkv"])";
+  const std::int64_t h = c.hidden, a = c.heads;
+  const std::int64_t widths = (h + 384) + (384 + a * 96) + (h + 128 + 32) + (128 + a * (64 + 64));
+  const Scenario qkv = testing::with_experts(c);
+  EXPECT_EQ(qkv.adapter_elements(), 2 * 8 * widths);
+  EXPECT_EQ(trained(qkv), qkv.adapter_elements());
+  // Whole on each tensor rank: adapters of projections down, and A of those up.
+  c.tp = 2;
+  const Program program = lower(testing::with_experts(c));
+  std::int64_t whole = 0;
+  for (const BlockId id : program.roles[0].chunks[0].blocks) {
+    whole += program.block(id).parameters.replicated;
+  }
+  EXPECT_EQ(whole, 2 * 8 * ((h + 384) + 384 + (h + 128 + 32) + 128));
+}
+
+// In four bits all experts of a rank are expanded for their product.
+TEST(Adapters, OfQloraExpandTheExperts) {
+  testing::ExpertCase c = adapted_experts();
+  c.shared_ffn = c.dense_layers = 0;
+  c.more_training = R"(,"mode":"qlora")";
+  const Block layer = lower_decoder_layer(testing::with_experts(c), RecomputeMode::kNone,
+                                          BackwardForm::kWhole, LayerKind{.experts = true});
+  const std::int64_t h = c.hidden, f = c.ffn;
+  EXPECT_EQ(layer.frozen.four_bit, 4 * h * h + 16 * 3 * h * f);
+  std::int64_t largest = 0;
+  for (const Buffer& buffer : layer.buffers) {
+    if (std::string(buffer.name) == "expanded_weight") largest = std::max(largest, buffer.elements);
+  }
+  EXPECT_EQ(largest, 16 * 2 * h * f);
 }
 
 }  // namespace

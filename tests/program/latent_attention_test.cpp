@@ -65,6 +65,27 @@ TEST(LatentAttention, ReadsItsHeadsInFp8WhereAsked) {
   }
 }
 
+// Scores of the keys' width and a context of the values'; probabilities are kept in place of the
+// logarithms of their sums.
+TEST(LatentAttention, UnfusedMultipliesKeysAndValuesByTheirWidths) {
+  ExpertCase c = latent();
+  const ByteCount fused = saved_bytes(latent_layer(c));
+  c.more_training = R"(,"attention":"unfused")";
+  const Block block = latent_layer(c);
+  const double t = c.sequence, a = c.heads, key = kPlain + kRotary;
+  double forward = 0, backward = 0;
+  for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
+    for (const Operation& operation : block.pass(pass).operations) {
+      if (!std::holds_alternative<AttentionProduct>(operation.work)) continue;
+      (pass == Pass::kForward ? forward : backward) += flops_of(operation).value();
+    }
+  }
+  EXPECT_EQ(forward, 2 * a * t * t * (key + kValue));
+  EXPECT_EQ(backward, 2 * forward);
+  EXPECT_EQ(saved_bytes(block) - fused,
+            2 * c.heads * c.sequence * c.sequence - 4 * c.sequence * c.heads);
+}
+
 TEST(LatentAttention, GathersLatentsInsteadOfStates) {
   ExpertCase c = latent();
   c.tp = 2;

@@ -42,6 +42,28 @@ TEST(Program, FlopsOfAllRanksAreThoseOfTheModel) {
   }
 }
 
+// OPT-350M, width 512 in 1,024: the head's products are out of the blocks and with the table, the
+// embedding's one into them; backward each twice, for a tied table too.
+TEST(Program, ATableOfAnotherWidthIsProjectedInAndOut) {
+  const Scenario scenario = testing::scenario_from(
+      R"({"stepcast": 1, "model": "opt-350m", "cluster": {"base": "dgx-h100", "gpus": 1},
+          "training": {"framework": "deepspeed", "global_batch": 1, "sequence_length": 1024},
+          "layout": {"zero": 0}})");
+  const Program program = lower(scenario);
+  EXPECT_EQ(program.roles[0].parameters, count_parameters(scenario.model).total());
+  const double s = 1024, h = 1024, e = 512, vocab = static_cast<double>(scenario.model.vocab);
+  std::map<BlockKind, double> forward, backward;
+  for (const BlockId id : program.roles[0].chunks[0].blocks) {
+    const Block& block = program.block(id);
+    forward[block.kind] += flops(block.pass(Pass::kForward).operations, Phase::kForward);
+    backward[block.kind] += flops(block.pass(Pass::kBackward).operations, Phase::kBackward);
+  }
+  EXPECT_EQ(forward[BlockKind::kEmbedding], 2 * s * h * e);
+  EXPECT_EQ(backward[BlockKind::kEmbedding], 4 * s * h * e);
+  EXPECT_EQ(forward[BlockKind::kHead], 2 * s * e * (h + vocab));
+  EXPECT_EQ(backward[BlockKind::kHead], 4 * s * e * (h + vocab));
+}
+
 TEST(Program, FullRecomputeRunsEachLayersForwardTwice) {
   GptCase c;
   c.recompute = "full";

@@ -245,5 +245,23 @@ INSTANTIATE_TEST_SUITE_P(Trainers, AdapterFiles,
                                            Trainer{"torchtune", from_torchtune}),
                          [](const auto& trainer) { return std::string(trainer.param.target); });
 
+// Experts have modules in some releases and packed parameters in others; attention has names.
+TEST(AdapterFiles, NameTheProjectionsOfLatentAttention) {
+  const std::string text = R"({"stepcast": 1, "model": "deepseek-v2-lite",
+      "cluster": {"base": "dgx-h100", "gpus": 8}, "training": {"framework": "fsdp",
+      "global_batch": 8, "sequence_length": 512, "mode": "lora")";
+  const auto exported = [&](const std::string& targets) {
+    const std::string whole = text + targets + "}}";
+    return export_scenario(scenario_from(whole), whole, "peft", {}, source_folders());
+  };
+  const auto attention = exported(R"(, "lora_targets": ["qkv", "attention_out"])");
+  ASSERT_TRUE(attention) << to_string(attention.error());
+  EXPECT_EQ(read_files(*attention)["adapter_config.json"]["target_modules"],
+            json({"q_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"}));
+  const auto all = exported("");
+  ASSERT_FALSE(all);
+  EXPECT_EQ(all.error().front().path, "training.lora_targets");
+}
+
 }  // namespace
 }  // namespace stepcast

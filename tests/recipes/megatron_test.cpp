@@ -209,6 +209,15 @@ TEST(MegatronImport, WhatMegatronRefusesIsRefusedByItsFlag) {
   EXPECT_TRUE(has(to_string(import("run --num-layers x").errors), "'x' is no count"));
 }
 
+// Without chunks there is no group.
+TEST(MegatronImport, ReadsGroupsOfMicroBatches) {
+  const std::string group =
+      "--pipeline-model-parallel-size 2 --microbatch-group-size-per-virtual-pipeline-stage 5 ";
+  const SortedJson out = scenario_of(group + "--num-virtual-stages-per-pipeline-rank 2");
+  EXPECT_EQ(out["layout"]["micro_batch_group"], 5);
+  EXPECT_FALSE(scenario_of(group)["layout"].contains("micro_batch_group"));
+}
+
 TEST(MegatronImport, SequenceParallelWithoutTensorParallelIsSaidToBeOff) {
   const ImportedScenario imported = import("python p.py " + kRequired + "--sequence-parallel");
   ASSERT_EQ(imported.warnings.size(), 1u);

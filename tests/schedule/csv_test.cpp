@@ -23,6 +23,9 @@ TEST(ScheduleCsv, ReadsWhatItWritesOfEverySchedule) {
                                                                       : rules.chunks;
     const Pipeline pipeline{4, chunks, 8, rules.placement};
     const auto orders = make_orders(static_cast<ScheduleKind>(row), pipeline);
+    if (!rules.feeds_both_ends()) {
+      EXPECT_EQ(placement_in_csv(to_csv(pipeline, orders)), rules.placement) << rules.name;
+    }
     const auto read = from_csv(to_csv(pipeline, orders), pipeline, "order.csv");
     ASSERT_TRUE(read.has_value()) << rules.name << to_string(read.error());
     EXPECT_EQ(*read, orders) << rules.name;
@@ -43,6 +46,15 @@ TEST(ScheduleCsv, ReadsAFoldedPlacement) {
   ASSERT_TRUE(read.has_value()) << to_string(read.error());
   EXPECT_EQ(read->front()[1], (Slot{Pass::kForward, 0, 1}));
   EXPECT_EQ(to_csv(pipeline, *read), "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n");
+}
+
+// One stage has no way back, and three chunks of a stage go round.
+TEST(ScheduleCsv, TellsAModelThatComesBackUpByItsFirstRow) {
+  EXPECT_EQ(placement_in_csv("\n 0F0,,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n"), Placement::kFolded);
+  EXPECT_EQ(placement_in_csv("0F0,2F0,2B0,0B0\n1F0,3F0,3B0,1B0\n"), Placement::kStraight);
+  EXPECT_EQ(placement_in_csv("0F0,1F0,1B0,0B0\n"), Placement::kStraight);
+  EXPECT_EQ(placement_in_csv("0F0,x,3F0\n1F0\n"), Placement::kStraight);
+  EXPECT_EQ(placement_in_csv(""), Placement::kStraight);
 }
 
 // Chunk 0 of the micro-batches that come up is on the last row.

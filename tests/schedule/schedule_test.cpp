@@ -38,6 +38,11 @@ Case random_case(std::mt19937& random) {
                                                                     : rules.chunks;
   const std::int64_t even = rules.feeds_both_ends() ? 2 : 1;
   const std::int64_t stages = even * (several ? 1 + up_to(7) : up_to(9));
+  if (rules.whole_groups && up_to(2) == 1) {  // a last group of as many as stages, or more
+    const std::int64_t group = stages + up_to(4) - 1;
+    const std::int64_t last = stages - 1 + up_to(group - stages + 1);
+    return {kind, {stages, chunks, group * up_to(3) + last, rules.placement, group}};
+  }
   const std::int64_t micro_batches =
       rules.whole_groups ? stages * up_to(5) : stages * rules.least_rounds + even * up_to(20);
   return {kind, {stages, chunks, micro_batches, rules.placement}};
@@ -150,6 +155,28 @@ TEST(Schedule, InterleavedHoldsItsWarmUpAndOne) {
       }
     }
   }
+}
+
+// Warm-up 2(p-1-stage) + (v-1)g with groups of g.
+TEST(Schedule, LargerGroupsHoldMore) {
+  for (std::int64_t group = 4; group <= 8; ++group) {
+    const auto orders =
+        make_orders(schedule_named("interleaved"), {4, 2, 2 * group, Placement::kStraight, group});
+    for (std::int64_t stage = 0; stage < 4; ++stage) {
+      EXPECT_EQ(most_in_flight(orders[static_cast<std::size_t>(stage)]),
+                2 * (3 - stage) + group + 1);
+    }
+  }
+}
+
+// Megatron-LM, get_schedule_table: groups of 0 to 2 and of 3 and 4; the last stage is 3 ahead.
+TEST(Schedule, TheLastGroupOfInterleavedMayBeShorter) {
+  const Pipeline pipeline{2, 2, 5, Placement::kStraight, 3};
+  const std::string csv = to_csv(pipeline, make_orders(schedule_named("interleaved"), pipeline));
+  EXPECT_EQ(csv.substr(csv.find('\n') + 1),
+            "1F0,1F1,1F2,"
+            "3F0,3B0,3F1,3B1,3F2,3B2,1F3,1B0,1F4,1B1,3F3,1B2,3F4,3B3,"
+            "3B4,1B3,1B4\n");
 }
 
 // Narayanan et al. 2021, figure 4, first device: 4 stages, 2 chunks each, 8 micro-batches.

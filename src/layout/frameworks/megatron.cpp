@@ -115,6 +115,9 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   // linear_qkv, linear_fc1), which is what its recipes take; canonical_lora.py has one for each
   // part.
   rules.adapts_packed_matrices = true;
+  // One ParallelLinearAdapter beside all of TEGroupedLinear (peft/lora.py, merge: each of num_gemms
+  // weights takes it).
+  rules.shares_expert_adapters = true;
   rules.norms_into_products = true;  // TELayerNormColumnParallelLinear
   rules.expert_host = expert_host(training.release);
   add_megatron_model(rules);

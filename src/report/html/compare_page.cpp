@@ -62,6 +62,7 @@ Written compare_html(const CompareReport& report) {
       page.sections.push_back(differences_section(report));
     }
   }
+  if (!with_pipelines(report).empty()) page.sections.push_back(pipelines_section(report));
   if (!report.sensitivity.empty()) page.sections.push_back(tornado_section(report));
   for (Section& section :
        std::vector<Section>{time_section(*best.prediction), memory_section(*best.prediction),

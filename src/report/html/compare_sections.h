@@ -15,6 +15,7 @@ Section points_section(const CompareReport& report);       // every point of the
 Section differences_section(const CompareReport& report);  // against the first place, by part
 Section scaling_section(const CompareReport& report);      // over the GPUs
 Section tornado_section(const CompareReport& report);      // by resource
+Section pipelines_section(const CompareReport& report);    // those with slices, on one time axis
 Section what_if_section(const CompareReport& report);      // without and with the change
 
 }  // namespace stepcast::html

@@ -2,45 +2,58 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
-#include "report/breakdown.h"
+#include "report/html/compare_sections.h"
 #include "report/html/pipeline_picture.h"
 #include "report/html/prediction_sections.h"
 #include "report/number_text.h"
 
 namespace stepcast::html {
+namespace {
+
+PipelinePicture picture_of(const Prediction& prediction) {
+  PipelinePicture out;
+  out.id = "pipeline-picture";
+  out.rows = pipeline_rows(prediction);
+  out.length = length_of(prediction, out.rows);
+  out.label =
+      fmt::format("One step of {}, a row per pipeline stage", time_text(prediction.step_time));
+  return out;
+}
+
+}  // namespace
 
 Section pipeline_section(const Prediction& prediction) {
-  const std::vector<bool> drawn = classes_of_one_pipeline(prediction);
-  std::map<std::int32_t, std::vector<const TraceSlice*>> slices;
-  for (const TraceSlice& slice : prediction.slices) {
-    if (drawn[static_cast<std::size_t>(slice.rank_class)]) {
-      slices[slice.rank_class].push_back(&slice);
-    }
-  }
-  PipelinePicture picture;
-  picture.id = "pipeline-picture";
-  picture.length = prediction.step_time.value();
-  std::map<std::int32_t, PipelineRow> by_stage;
-  for (const auto& [c, own] : slices) {
-    const RankClass& rank_class = prediction.rank_classes[static_cast<std::size_t>(c)];
-    PipelineRow row = pipeline_row(own);
-    row.name = fmt::format("stage {}", rank_class.stage);
-    if (slices.size() > 1) row.note = percent_text(rank_class.bubble_fraction);
-    for (const PassBox& box : row.boxes) picture.length = std::max(picture.length, box.end);
-    by_stage[rank_class.stage] = std::move(row);
-  }
-  for (auto& [stage, row] : by_stage) picture.rows.push_back(std::move(row));
-  picture.label =
-      fmt::format("One step of {}, a row per pipeline stage", time_text(prediction.step_time));
+  const PipelinePicture picture = picture_of(prediction);
   // One stage alone waits for no other.
-  const char* bubble = slices.size() > 1 ? ", with its bubble" : "";
+  const char* bubble = picture.rows.size() > 1 ? ", with its bubble" : "";
   return {"pipeline", "The pipeline over one step",
           pipeline_picture(picture) +
               note(fmt::format("Each row is the lowest rank of a stage{}; numbers are "
                                "micro-batches. Rest on a box for its times, zoom for its number.",
                                bubble))};
+}
+
+// All on one time axis, so that what one step has more of is seen.
+Section pipelines_section(const CompareReport& report) {
+  std::vector<PipelinePicture> pictures;
+  double longest = 0;
+  Html out;
+  for (const std::size_t index : with_pipelines(report)) {
+    const ComparedPoint& point = report.points[index];
+    PipelinePicture picture = picture_of(*point.prediction);
+    picture.id = fmt::format("pipeline-picture-{}", index + 1);
+    picture.label = fmt::format("{}: {}", point_text(report, point), picture.label);
+    longest = std::max(longest, picture.length);
+    pictures.push_back(std::move(picture));
+  }
+  for (PipelinePicture& picture : pictures) {
+    picture.length = longest;
+    out += element("h3", {}, picture.label) + pipeline_picture(picture);
+  }
+  return {"pipelines", "The pipelines over one step",
+          out + note("All have one time axis. Each row is the lowest rank of a stage with its "
+                     "bubble; numbers are micro-batches.")};
 }
 
 }  // namespace stepcast::html

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "report/pipeline_row.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 
-#include "report/html/pipeline_picture.h"
+#include "report/breakdown.h"
+#include "report/number_text.h"
 
-namespace stepcast::html {
+namespace stepcast {
 namespace {
 
 PassBox box_of(const TraceSlice& slice) {
@@ -69,4 +75,33 @@ PipelineRow pipeline_row(const std::vector<const TraceSlice*>& slices) {
   return out;
 }
 
-}  // namespace stepcast::html
+std::vector<PipelineRow> pipeline_rows(const Prediction& prediction) {
+  const std::vector<bool> drawn = classes_of_one_pipeline(prediction);
+  std::map<std::int32_t, std::vector<const TraceSlice*>> slices;
+  for (const TraceSlice& slice : prediction.slices) {
+    if (drawn[static_cast<std::size_t>(slice.rank_class)]) {
+      slices[slice.rank_class].push_back(&slice);
+    }
+  }
+  std::map<std::int32_t, PipelineRow> by_stage;
+  for (const auto& [c, own] : slices) {
+    const RankClass& rank_class = prediction.rank_classes[static_cast<std::size_t>(c)];
+    PipelineRow row = pipeline_row(own);
+    row.name = fmt::format("stage {}", rank_class.stage);
+    if (slices.size() > 1) row.note = percent_text(rank_class.bubble_fraction);
+    by_stage[rank_class.stage] = std::move(row);
+  }
+  std::vector<PipelineRow> out;
+  for (auto& [stage, row] : by_stage) out.push_back(std::move(row));
+  return out;
+}
+
+double length_of(const Prediction& prediction, const std::vector<PipelineRow>& rows) {
+  double out = prediction.step_time.value();
+  for (const PipelineRow& row : rows) {
+    for (const PassBox& box : row.boxes) out = std::max(out, box.end);
+  }
+  return out;
+}
+
+}  // namespace stepcast
