@@ -74,6 +74,15 @@ Json grouped_curve(const ShippedProfile& shipped) {
   return grouped;
 }
 
+Json fp4_curve(const ShippedProfile& shipped) {
+  const GemmCurve& in_fp4 = *shipped.profile.gemm_fp4;
+  Json out = {{"operation", "gemm"}, {"precision", "fp4"}};
+  add_note(out, shipped.notes, "gemm fp4");
+  out["form"] = write_form(in_fp4.fit);
+  out["samples"] = samples_of(in_fp4.samples, in_fp4.samples_provenance, in_fp4.neighbourhood);
+  return out;
+}
+
 Json curves_of(const ShippedProfile& shipped) {
   const Profile& profile = shipped.profile;
   Json curves = Json::array();
@@ -94,6 +103,8 @@ Json curves_of(const ShippedProfile& shipped) {
     fp8["samples"] = samples_of(in_fp8.samples, in_fp8.samples_provenance, in_fp8.neighbourhood);
   }
   curves.push_back(std::move(fp8));
+
+  if (profile.gemm_fp4) curves.push_back(fp4_curve(shipped));
 
   if (profile.grouped_provenance != Provenance::kDataSheet) {
     curves.push_back(grouped_curve(shipped));

@@ -34,8 +34,10 @@ PRODUCT_SIZES = {
     "k": {128, 256, 512, 1024, 2048, 4096, 8192, 16384, 65536},
 }
 # Engines run products in bf16 with the same library, and differ by what they fill operands with:
-# zeros draw less power. In fp8 they differ by how they cast, and the quickest casts in one kernel.
-PRODUCTS = {"bfloat16": ("bf16", "median_us", 240), "fp8": ("fp8", "least_us", 160)}
+# zeros draw less power. In fp8 they differ by how they cast, and the quickest casts in one kernel;
+# products in fp4 have operands that were cast before.
+PRODUCTS = {"bfloat16": ("bf16", "median_us", 240), "fp8": ("fp8", "least_us", 160),
+            "nvfp4": ("fp4", "median_us", 160)}
 
 
 # In fp8 the quickest engine's long products are not those that met the power limit, so the clock
@@ -99,7 +101,7 @@ def thin_products(folder, out):
             kept = [r for r, on in zip(of_type, on_grid) if on]
             others = [r for r, on in zip(of_type, on_grid) if not on]
             cells = lambda some: [[r["m"], r["n"], r["k"], r[time]] for r in some]
-            slowed = slowed_at_limit(rows, of_type) if precision == "fp8" else None
+            slowed = slowed_at_limit(rows, of_type) if precision != "bf16" else None
             (out / f"gemm_{precision}_{device}_aiconfigurator.json").write_text(text_of({
                 "stepcast_published": 1,
                 "kind": "gemm",

@@ -40,7 +40,7 @@ class Offloading {
     const bool leaves = direction == CopyDirection::kToHost;
     const Slot forward{Pass::kForward, micro_batch, 0};
     Instruction copy{leaves ? Stream::kCopyOut : Stream::kCopyIn, leaves ? "copy_out" : "copy_in",
-                     HostCopy{direction, total(saved), forward, *at.index, *at.index + 1}};
+                     ActivationCopy{{direction, total(saved)}, forward, *at.index, *at.index + 1}};
     (leaves ? copy.death : copy.birth) = saved;
     copy.wait_for(after);
     out_.push_back(copy);

@@ -170,7 +170,11 @@ class ScenarioDraw : Draws {
                         {"tp", chance(2)},
                         {"pp", chance(2)}};
     }
-    if (chance(4)) out["offload"] = {{"optimizer", chance(2) ? 1.0 : 0.5}};
+    if (chance(4)) {
+      out["offload"] = {{"optimizer", framework == "megatron" && chance(2) ? 0.5 : 1.0}};
+      if (framework == "fsdp") out["offload"]["parameters"] = 1;
+      if (framework == "megatron") out["overlap"]["offload"] = chance(2);
+    }
     add_chunks(model["layers"].get<std::int64_t>(), pp * out.value("virtual_stages", 1), out);
     if (model.contains("moe")) out["ep"] = pick({1, 2, 4});
     return out;

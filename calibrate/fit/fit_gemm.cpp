@@ -233,6 +233,8 @@ std::vector<double> surface_log_ratios(const ShortRuns& runs, const Accelerator&
   const GemmCurve curve{runs.form, samples, neighbourhood};
   if (precision == DataType::kFp8) {
     profile.gemm_fp8 = curve;
+  } else if (precision == DataType::kFp4) {
+    profile.gemm_fp4 = curve;
   } else {
     profile.gemm = curve.fit;
     profile.gemm_samples = curve.samples;

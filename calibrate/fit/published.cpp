@@ -2,6 +2,7 @@
 #include "calibrate/fit/published.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <utility>
 
@@ -55,8 +56,8 @@ void read_gemms(ObjectReader& reader, Published& out) {
   table.source = reader.required_text("source");
   table.device = reader.required_text("device");
   table.scattered = reader.boolean("scattered").value_or(false);
-  table.precision = reader.choice("precision", {"bf16", "fp8"}).value_or(0) == 1 ? DataType::kFp8
-                                                                                 : DataType::kBf16;
+  constexpr std::array kTypes = {DataType::kBf16, DataType::kFp8, DataType::kFp4};
+  table.precision = kTypes[reader.choice("precision", {"bf16", "fp8", "fp4"}).value_or(0)];
   table.short_runs = read_short_runs(reader);
   table.at_limit = reader.number("at_limit", 1, 10).value_or(0);
   table.unit = read_unit(reader);

@@ -76,7 +76,7 @@ class Shipping {
   void take_backward(const std::string& device, const FittedAttention& other,
                      FittedAttention& out) const;
   void ship_gemm(const DeviceRules& rules, ShippedProfile& out) const;
-  void ship_fp8(const DeviceRules& rules, ShippedProfile& out) const;
+  void ship_narrow(const DeviceRules& rules, ShippedProfile& out) const;
   const ExpertProductTable* expert_products_of(const DeviceRules& rules) const;
   void ship_grouped(const DeviceRules& rules, ShippedProfile& out) const;
   void ship_attention(const DeviceRules& rules, ShippedProfile& out) const;
@@ -86,9 +86,8 @@ class Shipping {
 
   Published published_;
   const std::map<std::string, Accelerator>& accelerators_;
-  std::map<std::string, FittedGemm> gemms_;  // by device, 16-bit operands
-  std::map<std::string, FittedGemm> fp8_;    // by device
-  std::map<std::string, FittedStep> steps_;  // by device of the table
+  std::map<std::string, FittedGemm> gemms_, fp8_, fp4_;  // by device; 16-bit operands, and others
+  std::map<std::string, FittedStep> steps_;              // by device of the table
   std::map<std::string, FittedGrouped> grouped_;
   std::map<AttentionKey, FittedAttention> attentions_;
   std::map<GpuArchitecture, std::pair<double, std::string>> softmax_;  // factor, source
@@ -129,8 +128,7 @@ Errors Shipping::check() const {
   Errors errors;
   const auto need = [&](const std::string& device) {
     if (accelerators_.count(device) != 0) return;
-    errors.push_back(
-        {ErrorCode::kNotFound, fmt::format("there is no accelerator '{}'", device), "", "", ""});
+    errors.push_back({ErrorCode::kNotFound, fmt::format("no device '{}'", device), "", "", ""});
   };
   for (const GemmTable& table : published_.gemm) need(table.device);
   for (const AttentionTable& table : published_.attention) need(table.device);
@@ -250,12 +248,13 @@ double Shipping::attention_scale(const std::string& to, const std::string& from)
 void Shipping::fit_gemms() {
   for (const GemmTable& table : published_.gemm) {
     if (!table.short_runs) continue;
-    auto& of_precision = table.precision == DataType::kFp8 ? fp8_ : gemms_;
+    const bool fp8 = table.precision == DataType::kFp8, fp4 = table.precision == DataType::kFp4;
+    auto& of_precision = fp8 ? fp8_ : fp4 ? fp4_ : gemms_;
     of_precision[table.device] = {&table, fit_gemm_short_runs(accelerator(table.device), table,
                                                               first_guess(rules_of(table.device)))};
   }
   fit_steps();
-  for (auto* of_precision : {&gemms_, &fp8_}) {
+  for (auto* of_precision : {&gemms_, &fp8_, &fp4_}) {
     for (auto& [device, fitted] : *of_precision) {
       if (!fitted.table->short_runs) continue;
       set_in_step(device, fitted.curve.fit);
@@ -409,12 +408,15 @@ void Shipping::ship_gemm(const DeviceRules& rules, ShippedProfile& out) const {
   out.notes.push_back(std::move(note));
 }
 
-void Shipping::ship_fp8(const DeviceRules& rules, ShippedProfile& out) const {
-  const auto found = fp8_.find(rules.gemm_from);
-  if (found == fp8_.end() || !accelerator(rules.device).peak(DataType::kFp8)) return;
-  CurveNote note{"gemm fp8", {}, {}, {}, Provenance::kDataSheet, {}};
-  out.profile.gemm_fp8 = carried(found->second, rules, note);
-  out.notes.push_back(std::move(note));
+void Shipping::ship_narrow(const DeviceRules& rules, ShippedProfile& out) const {
+  const auto curve = [&](const char* name, const FittedGemm& fitted) {
+    out.notes.push_back({name, {}, {}, {}, Provenance::kDataSheet, {}});
+    return carried(fitted, rules, out.notes.back());
+  };
+  const auto fp8 = fp8_.find(rules.gemm_from), fp4 = fp4_.find(rules.device);
+  const bool has_fp8 = accelerator(rules.device).peak(DataType::kFp8).has_value();
+  if (fp8 != fp8_.end() && has_fp8) out.profile.gemm_fp8 = curve("gemm fp8", fp8->second);
+  if (fp4 != fp4_.end()) out.profile.gemm_fp4 = curve("gemm fp4", fp4->second);
 }
 
 // Products of a step, by Transformer Engine, are known of one device of the architecture.
@@ -567,7 +569,7 @@ ShippedProfile Shipping::ship(const DeviceRules& rules) const {
   out.title = device.title;
   out.remark = rules.notes;
   ship_gemm(rules, out);
-  ship_fp8(rules, out);
+  ship_narrow(rules, out);
   ship_grouped(rules, out);
   ship_attention(rules, out);
   ship_memory(rules, out);

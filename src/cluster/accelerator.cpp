@@ -53,8 +53,8 @@ void read_dense_peak(const JsonValue& value, Accelerator& accelerator) {
     }
     accelerator.dense_peak[type] = *rate;
   }
-  // Stated by data sheets; no operation is priced in these precisions yet.
-  for (const char* key : {"fp4", "int8"}) peaks.flops_rate(key);
+  // Stated by data sheets; no operation is priced in it.
+  peaks.flops_rate("int8");
   peaks.finish();
 }
 

@@ -48,11 +48,15 @@ struct ClusterSpec {
   std::int64_t pod_nodes = 0;              // nodes under one spine layer; 0: all
   double pod_oversubscription = 1;         // spine : core
   CpuVendor cpu = CpuVendor::kIntel;
-  std::optional<Network> network;  // which curves hold between nodes; empty: not stated
-  std::vector<FailedPart> failed;  // of the graph that the figures above describe
-  std::int64_t failed_gpus = 0;    // of these, and not among `gpus`
-  double slowest_nic = 1;          // what is left of the slowest NIC that has a cable
-  std::int64_t shared_cores = 0;   // that all devices compute on; 0: each computes alone
+  ByteCount host_memory = 0;             // of a node; 0: not stated
+  BytesPerSecond host_memory_bandwidth;  // of a node, all sockets; 0: host_of() has it
+  std::int64_t host_cores = 0;           // of a node; 0: host_of() has them
+  BytesPerSecond disk_read, disk_write;  // of all local NVMe disks of a node; 0: it has none
+  std::optional<Network> network;        // which curves hold between nodes; empty: not stated
+  std::vector<FailedPart> failed;        // of the graph that the figures above describe
+  std::int64_t failed_gpus = 0;          // of these, and not among `gpus`
+  double slowest_nic = 1;                // what is left of the slowest NIC that has a cable
+  std::int64_t shared_cores = 0;         // that all devices compute on; 0: each computes alone
   std::vector<std::string> sources;
   std::string notes;
 
@@ -91,6 +95,14 @@ std::optional<Network> network_named(std::string_view name);  // empty: there is
 Seconds usual_latency(std::optional<Network> network);
 bool speaks_verbs(std::optional<Network> network);  // InfiniBand's interface, over whatever wires
 const char* name_of(CpuVendor cpu);
+
+// The processors of a node: as the cluster states them, or as its vendor's usual ones are.
+struct NodeHost {
+  BytesPerSecond memory_bandwidth;
+  std::int64_t cores;
+  BytesPerSecond core_rate;  // of memory, that one core reads and writes by itself
+};
+NodeHost host_of(const ClusterSpec& spec);
 
 // The graph of `spec` without its failed parts: scale-up, PCIe, NICs, leaves, spines
 // (docs/formats/cluster.md, "The graph").

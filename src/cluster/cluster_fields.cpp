@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <string_view>
@@ -21,8 +22,26 @@ const std::vector<std::string>& scale_up_names() {
   return names;
 }
 
-const std::vector<std::string>& cpu_names() {
-  static const std::vector<std::string> names = {"intel", "amd", "nvidia", "other"};
+struct CpuRow {
+  const char* name;
+  NodeHost usual;  // of a node
+};
+
+// Two sockets of the processors that nodes of GPUs have mostly had, and their memory on paper:
+// Xeon 8480C, 16 channels of DDR5-4800; EPYC 7742, 16 of DDR4-3200; one Grace, LPDDR5X. One core
+// by itself: STREAM triad on one core of Sapphire Rapids (12 to 14 GB/s); AdamW of 64 Mi elements
+// on one core of an EPYC (33 GB/s); Grace's data sheet (40 GB/s), of which the same part.
+constexpr std::array kCpus = {
+    CpuRow{"intel", {BytesPerSecond(614.4e9), 112, BytesPerSecond(13.0e9)}},
+    CpuRow{"amd", {BytesPerSecond(409.6e9), 128, BytesPerSecond(33.0e9)}},
+    CpuRow{"nvidia", {BytesPerSecond(512.0e9), 72, BytesPerSecond(33.0e9)}},
+    CpuRow{"other", {BytesPerSecond(409.6e9), 64, BytesPerSecond(13.0e9)}}};
+static_assert(kCpus.size() == static_cast<std::size_t>(CpuVendor::kOther) + 1,
+              "a row for each vendor, in the order of the enumerators");
+
+std::vector<std::string> cpu_names() {
+  std::vector<std::string> names;
+  for (const CpuRow& row : kCpus) names.emplace_back(row.name);
   return names;
 }
 
@@ -110,7 +129,14 @@ const char* name_of(ScaleUp scale_up) {
   return scale_up_names()[static_cast<std::size_t>(scale_up)].c_str();
 }
 
-const char* name_of(CpuVendor cpu) { return cpu_names()[static_cast<std::size_t>(cpu)].c_str(); }
+const char* name_of(CpuVendor cpu) { return kCpus[static_cast<std::size_t>(cpu)].name; }
+
+NodeHost host_of(const ClusterSpec& spec) {
+  NodeHost host = kCpus[static_cast<std::size_t>(spec.cpu)].usual;
+  if (spec.host_memory_bandwidth.value() > 0) host.memory_bandwidth = spec.host_memory_bandwidth;
+  if (spec.host_cores > 0) host.cores = spec.host_cores;
+  return host;
+}
 
 const char* name_of(Network network) { return row_of(network).name; }
 
@@ -135,6 +161,13 @@ void read_identity_fields(ObjectReader& reader, const std::string& topologies_fo
   if (const auto network = reader.choice("network", network_names())) {
     spec.network = static_cast<Network>(*network);
   }
+  if (const auto memory = reader.bytes("host_memory")) {
+    spec.host_memory = std::llround(memory->value());
+  }
+  set_rate(reader, "host_memory_bandwidth", spec.host_memory_bandwidth);
+  set(spec.host_cores, reader.integer("host_cores", 1, 1 << 16));
+  set_rate(reader, "disk_read", spec.disk_read);
+  set_rate(reader, "disk_write", spec.disk_write);
   set(spec.nvls, reader.boolean("nvls"));
   set(spec.nvlink_domain_nodes, reader.integer("nvlink_domain_nodes", 1, kMaxGpus));
   // The name "cpu" stands for a core of this machine, which all devices share.

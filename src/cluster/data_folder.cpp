@@ -8,8 +8,7 @@
 namespace stepcast {
 
 bool DataFolder::has(const std::string& name) const {
-  return !name.empty() && !is_path(name) &&
-         is_data_file(fmt::format("{}/{}.json", folder_, name));
+  return !name.empty() && !is_path(name) && is_data_file(fmt::format("{}/{}.json", folder_, name));
 }
 
 Result<std::unique_ptr<JsonDocument>> DataFolder::open(const std::string& name) const {

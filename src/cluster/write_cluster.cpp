@@ -110,6 +110,13 @@ SortedJson identity_of(const ClusterSpec& c) {
   out.update(
       {{"cpu", name_of(c.cpu)}, {"nvls", c.nvls}, {"nvlink_domain_nodes", c.nvlink_domain_nodes}});
   if (c.network) out["network"] = name_of(*c.network);
+  if (c.host_memory > 0) out["host_memory"] = fmt::format("{} B", c.host_memory);
+  if (c.host_cores > 0) out["host_cores"] = c.host_cores;
+  for (const auto& [key, rate] :
+       {std::pair("host_memory_bandwidth", c.host_memory_bandwidth),
+        std::pair("disk_read", c.disk_read), std::pair("disk_write", c.disk_write)}) {
+    if (rate.value() > 0) out[key] = rate_text(rate);
+  }
   if (c.shared_cores > 0 || c.accelerator.is_cpu()) out["shared_cores"] = c.shared_cores;
   return out;
 }

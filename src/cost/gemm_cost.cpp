@@ -38,7 +38,8 @@ double waves(double blocks, double sms, double wave_weight) {
 // Rows that whole vectors of 16 bytes can be loaded from, down to single elements.
 std::int64_t halvings_below_vectors(const Gemm& gemm) {
   const std::int64_t row = gemm.role == GemmRole::kWeightGradient ? gemm.m : gemm.k;
-  std::int64_t unit = std::max<std::int64_t>(1, 16 / size_of(gemm.input));
+  std::int64_t unit =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(16 / width_of(gemm.input)));
   std::int64_t out = 0;
   for (; unit > 1 && (row % unit != 0 || gemm.n % unit != 0); unit /= 2) ++out;
   return out;
@@ -113,7 +114,7 @@ FlopsPerSecond matrix_peak(const Accelerator& accelerator, DataType type) {
 Bytes traffic_of(const Gemm& gemm) {
   const double m = static_cast<double>(gemm.m), n = static_cast<double>(gemm.n),
                k = static_cast<double>(gemm.k);
-  const double operands = (m * k + k * n) * static_cast<double>(size_of(gemm.input));
+  const double operands = (m * k + k * n) * width_of(gemm.input);
   const double result =
       m * n * static_cast<double>(size_of(gemm.output)) * (gemm.accumulate ? 2.0 : 1.0);
   return Bytes(static_cast<double>(gemm.batch) * (operands + result));

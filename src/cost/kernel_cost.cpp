@@ -55,6 +55,12 @@ KernelCosts::KernelCosts(Accelerator accelerator, Profile profile, KernelStyle s
                                profile_.provenance, profile_.gemm_samples_provenance},
                      DataType::kBf16)),
       gemm_fp8_surface_(surface_of(profile_.gemm_fp8, DataType::kFp8)),
+      gemm_fp4_surface_(
+          surface_of(profile_.gemm_fp4.value_or(GemmCurve{profile_.gemm_fp8.fit,
+                                                          {},
+                                                          profile_.gemm_fp8.neighbourhood,
+                                                          Provenance::kExtrapolated}),
+                     DataType::kFp4)),
       gemm_fp32_surface_(
           surface_of(profile_.gemm_fp32.value_or(
                          GemmCurve{profile_.gemm, {}, profile_.neighbourhood, profile_.provenance}),
@@ -89,6 +95,7 @@ KernelCosts::GemmSurface KernelCosts::surface_of(const GemmCurve& curve, DataTyp
 
 const KernelCosts::GemmSurface& KernelCosts::surface_of(DataType type) const {
   if (size_of(type) == 2) return gemm_surface_;
+  if (type == DataType::kFp4) return gemm_fp4_surface_;
   return is_scaled(type) ? gemm_fp8_surface_ : gemm_fp32_surface_;
 }
 
@@ -131,6 +138,22 @@ KernelPrice KernelCosts::price(const Operation& operation) const {
   return out;
 }
 
+namespace {
+
+// Casts to fp4 compute more than they move: with the random Hadamard transform, or scales of 16 x
+// 16 blocks, they reach 2.7 to 3.1 of 7.9 TB/s on a GB200, where plain casts reach 0.7 of it; a
+// gradient is rounded at random, 1.3 to 1.45 times as long (pytorch/ao@36027d82,
+// benchmarks/prototype/nvfp4_training, 2048 x 28672 and 28672 x 8192).
+double fp4_cast_effort(const Cast& cast) {
+  constexpr double kTransform = 1.9, kRandomRounding = 1.37;
+  if (cast.subject == CastSubject::kTransformedScale) return kTransform;
+  if (cast.to != DataType::kFp4 || cast.from == DataType::kFp4) return 1;
+  return kTransform *
+         (cast.backward && cast.subject == CastSubject::kOperand ? kRandomRounding : 1);
+}
+
+}  // namespace
+
 KernelPrice KernelCosts::price_by_kind(const Operation& operation) const {
   if (const auto gemm = product_of(operation.work)) return price(*gemm);
   if (const auto* attention = std::get_if<Attention>(&operation.work)) return price(*attention);
@@ -141,7 +164,9 @@ KernelPrice KernelCosts::price_by_kind(const Operation& operation) const {
   }
   const auto kernel = memory_bound(operation.work);
   STEPCAST_ASSERT(kernel.has_value(), "a kernel");
-  return price(*kernel);
+  KernelPrice out = price(*kernel);
+  if (const auto* cast = std::get_if<Cast>(&operation.work)) out.time *= fp4_cast_effort(*cast);
+  return out;
 }
 
 KernelPrice KernelCosts::price(const Gemm& gemm) const {

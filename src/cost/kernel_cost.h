@@ -68,6 +68,7 @@ class KernelCosts {
 
   GemmSurface gemm_surface_;  // of 16-bit operands
   GemmSurface gemm_fp8_surface_;
+  GemmSurface gemm_fp4_surface_;
   GemmSurface gemm_fp32_surface_;
   std::array<SampleSurface, 2> attention_surface_;  // forward, backward
   AttentionFit attention_;

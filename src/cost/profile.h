@@ -304,6 +304,7 @@ struct Profile {
   std::vector<std::string> fitted_on;   // sources and case ids used for fitting
 
   GemmCurve gemm_fp8;                                          // of the dense fp8 peak
+  std::optional<GemmCurve> gemm_fp4;                           // without it that of fp8 stands in
   std::optional<GemmCurve> gemm_fp32;                          // without it `gemm` stands in
   Provenance gemm_samples_provenance = Provenance::kMeasured;  // of an exact hit
   Neighbourhood neighbourhood;

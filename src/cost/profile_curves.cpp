@@ -94,7 +94,7 @@ void read_collective(ObjectReader& reader, Profile& profile) {
 }
 
 void read_gemm(ObjectReader& reader, const JsonValue& form, Profile& profile) {
-  const auto precision = reader.choice("precision", {"bf16", "fp8", "fp32"}).value_or(0);
+  const auto precision = reader.choice("precision", {"bf16", "fp8", "fp32", "fp4"}).value_or(0);
   GemmCurve curve;
   curve.fit = read_form<GemmFit>(form);
   curve.neighbourhood = profile.neighbourhood;
@@ -107,8 +107,10 @@ void read_gemm(ObjectReader& reader, const JsonValue& form, Profile& profile) {
     profile.neighbourhood = curve.neighbourhood;
   } else if (precision == 1) {
     profile.gemm_fp8 = std::move(curve);
-  } else {
+  } else if (precision == 2) {
     profile.gemm_fp32 = std::move(curve);
+  } else {
+    profile.gemm_fp4 = std::move(curve);
   }
 }
 

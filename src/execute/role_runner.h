@@ -104,7 +104,7 @@ class RoleRunner {
   Transfer gather_boundary(const Slot& slot, DeviceCommunicator* group);
   Transfer send(const Send& send, Stream stream);
   Transfer receive(const Receive& receive, Stream stream);
-  Transfer copy(const HostCopy& copy);
+  Transfer copy(const ActivationCopy& copy);
   void open_windows(const Instruction& what);
   void close_windows(const Instruction& what);
   ElementRange unit_of(ElementRange range) const;

@@ -255,7 +255,7 @@ Transfer RoleRunner::gather_boundary(const Slot& slot, DeviceCommunicator* group
 
 // The buffers of the blocks take the place of those that they are copied from: what a block's
 // backward finds is where the last copy has put it.
-Transfer RoleRunner::copy(const HostCopy& copy) {
+Transfer RoleRunner::copy(const ActivationCopy& copy) {
   Transfer out;
   const bool leaves = copy.direction == CopyDirection::kToHost;
   ByteCount moved = 0;

@@ -36,8 +36,40 @@ constexpr std::array kRecipes = {
               .runs_attention = false},
 };
 
-ByteCount with_scales(std::int64_t elements, double scale_bytes) {
-  return elements + static_cast<ByteCount>(std::ceil(static_cast<double>(elements) * scale_bytes));
+// Transformer Engine, common/recipe (NVFP4BlockScaling): blocks of 16 with an fp8 scale, and one
+// scale of the tensor, for which its largest element is found first. Weights have blocks of 16 x
+// 16, whose scale each row of a block carries.
+constexpr Fp8Recipe kNvfp4{.name = "nvfp4",
+                           .finds_scale = true,
+                           .scales_by_direction = true,
+                           .scale_bytes = 1.0 / 16,
+                           .weight_scale_bytes = 1.0 / 16,
+                           .runs_attention = false,
+                           .needs_block_scales = true,
+                           .type = DataType::kFp4,
+                           .transforms = true};
+
+ByteCount with_scales(const Fp8Recipe& recipe, std::int64_t elements, double scale_bytes) {
+  const double each = width_of(recipe.type) + scale_bytes;
+  return static_cast<ByteCount>(std::ceil(static_cast<double>(elements) * each));
+}
+
+const Fp8Recipe* recipe_named(const std::string& name) {
+  const auto found =
+      std::ranges::find_if(kRecipes, [&](const Fp8Recipe& recipe) { return name == recipe.name; });
+  STEPCAST_ASSERT(found != kRecipes.end(), "fp8 training has a recipe");
+  return &*found;
+}
+
+Fp8 with_recipe(const Scenario& scenario, const Fp8Recipe* found) {
+  const ArchitectureTraits& device = traits_of(scenario.cluster.spec.accelerator.architecture);
+  return {.recipe = found,
+          .type = found->type,
+          .transposes = !found->scales_by_direction && !device.reads_fp8_both_ways,
+          .norm_writes = found->norm_writes && scenario.rules.norms_into_products,
+          .norms_into_products = scenario.rules.norms_into_products,
+          .norm_finds_scale = found->finds_scale && !found->transforms &&
+                              (scenario.rules.norms_into_products || scenario.training.compile)};
 }
 
 }  // namespace
@@ -45,27 +77,27 @@ ByteCount with_scales(std::int64_t elements, double scale_bytes) {
 std::span<const Fp8Recipe> fp8_recipes() { return kRecipes; }
 
 ByteCount Fp8::copy_bytes(std::int64_t elements) const {
-  return with_scales(elements, recipe->scale_bytes);
+  return with_scales(*recipe, elements, recipe->scale_bytes);
 }
 
 ByteCount Fp8::weight_bytes(std::int64_t elements) const {
-  return (has_two_copies() ? 2 : 1) * with_scales(elements, recipe->weight_scale_bytes);
+  return (has_two_copies() ? 2 : 1) * with_scales(*recipe, elements, recipe->weight_scale_bytes);
 }
 
 Fp8 fp8_of(const Scenario& scenario) {
-  if (!is_scaled(scenario.training.precision)) return {};
-  const auto found = std::ranges::find_if(kRecipes, [&](const Fp8Recipe& recipe) {
-    return scenario.training.fp8_recipe == recipe.name;
-  });
-  STEPCAST_ASSERT(found != kRecipes.end(), "fp8 training has a recipe");
-  const ArchitectureTraits& device = traits_of(scenario.cluster.spec.accelerator.architecture);
-  return {.recipe = &*found,
-          .type = scenario.training.precision,
-          .transposes = !found->scales_by_direction && !device.reads_fp8_both_ways,
-          .norm_writes = found->norm_writes && scenario.rules.norms_into_products,
-          .norms_into_products = scenario.rules.norms_into_products,
-          .norm_finds_scale = found->finds_scale &&
-                              (scenario.rules.norms_into_products || scenario.training.compile)};
+  const Training& training = scenario.training;
+  if (!is_scaled(training.precision)) return {};
+  if (training.precision == DataType::kFp4) return with_recipe(scenario, &kNvfp4);
+  return with_recipe(scenario, recipe_named(training.fp8_recipe));
+}
+
+// torchao's converters leave what they are not told of to others: mxfp8 here
+// (pytorch/ao pull request 4798).
+Fp8 attention_fp8_of(const Scenario& scenario) {
+  const Training& training = scenario.training;
+  const bool mixed =
+      training.precision == DataType::kFp4 && training.fp4_products == Fp4Products::kMlp;
+  return mixed ? with_recipe(scenario, recipe_named("mxfp8")) : fp8_of(scenario);
 }
 
 }  // namespace stepcast

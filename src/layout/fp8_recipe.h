@@ -25,11 +25,15 @@ struct Fp8Recipe {
   bool gathers_wide = false;        // parameters held in fp8 are still gathered in 16 bits
   bool runs_attention = true;       // there are attention kernels that take its scales
   bool needs_block_scales = false;  // products must take a scale for each 32 elements
+  DataType type = DataType::kFp8;   // of the copies
+  // Operands of weight gradients go through a random Hadamard transform, whose largest element is
+  // found with that of the tensor (finds_scale).
+  bool transforms = false;
 };
 
-std::span<const Fp8Recipe> fp8_recipes();
+std::span<const Fp8Recipe> fp8_recipes();  // those that a file may name
 
-// Says what fp8 comes to in one scenario.
+// Says what fp8, or fp4, comes to in one scenario.
 struct Fp8 {
   const Fp8Recipe* recipe = nullptr;  // null: products read 16 bits or more
   DataType type = DataType::kFp8;     // of the copies
@@ -50,6 +54,8 @@ struct Fp8 {
   ByteCount weight_bytes(std::int64_t elements) const;
 };
 
+// For the products of layers, or for those of attention where they differ.
 Fp8 fp8_of(const Scenario& scenario);
+Fp8 attention_fp8_of(const Scenario& scenario);
 
 }  // namespace stepcast

@@ -46,6 +46,18 @@ struct FrameworkTraits {
   bool hides_in_exchanges = false;     // runs shared experts beside the exchanges of tokens
   bool defers_head = false;            // has layout.defer_head_wgrad
   bool has_muon = false;               // deals whole matrices to data ranks
+  // It can leave these to host memory, and to disks.
+  struct OffloadTraits {
+    bool optimizer = false;
+    bool parts = false;          // a fraction of the optimizer, with any zero
+    bool sharded_parts = false;  // and with zero 3
+    bool parameters = false;     // with zero 3, beside the optimizer
+    bool together = false;       // both or neither
+    bool disks = false;
+  } offload = {};
+  bool has_small_optimizers = false;  // adamw_8bit and adafactor, which update tensor by tensor
+  bool has_fp4 = false;
+  bool keeps_wide_layers = false;  // some first and last layers in 16 bits
   // Clips after the step, where a schedule asks for it: forks that have such schedules.
   bool validates_after_step = false;
   // A ring of context parallelism passes on keys and values of all query heads, adds the results

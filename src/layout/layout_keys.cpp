@@ -65,6 +65,8 @@ void settle_overlap(Scenario& s, bool stated) {
   s.layout.overlap.*member = traits_of(s.training.framework).overlap(s.training, s.layout).*member;
 }
 
+bool offloads_optimizer(const Scenario& s) { return s.layout.offload.optimizer > 0; }
+bool offloads_parameters(const Scenario& s) { return s.layout.offload.parameters > 0; }
 bool cuts_sequences(const Scenario& s) { return s.layout.cp > 1; }
 bool has_experts(const Scenario& s) { return s.model.moe.has_value(); }
 bool pairs_exchanges(const Scenario& s) { return s.layout.overlap.ep; }
@@ -231,10 +233,15 @@ constexpr Key kRows[] = {
      .fallback = "false",
      .help = "shared experts run beside the exchanges of tokens",
      .shown = has_shared_experts},
+    {.path = "layout.overlap.offload",
+     .type = &kTruth<&Overlap::offload>,
+     .fallback = "false",
+     .help = "copies of gradients and parameters run beside the host's update",
+     .shown = offloads_optimizer},
     {.path = "layout.offload.optimizer",
      .type = &kFraction<&Offload::optimizer>,
      .fallback = "0",
-     .help = "fraction of the optimizer's states in host memory"},
+     .help = "fraction of the optimizer's states in host memory, where they are updated"},
     {.path = "layout.offload.parameters",
      .type = &kFraction<&Offload::parameters>,
      .fallback = "0",
@@ -243,6 +250,16 @@ constexpr Key kRows[] = {
      .type = &kFraction<&Offload::activations>,
      .fallback = "0",
      .help = "fraction of the activations in host memory"},
+    {.path = "layout.offload.optimizer_device",
+     .type = &kChoice<&Offload::optimizer_device, offload_device_names>,
+     .fallback = "cpu",
+     .help = "host memory, or the node's disks (the cluster's disk_read and disk_write)",
+     .shown = offloads_optimizer},
+    {.path = "layout.offload.parameter_device",
+     .type = &kChoice<&Offload::parameter_device, offload_device_names>,
+     .fallback = "cpu",
+     .help = "host memory, or the node's disks",
+     .shown = offloads_parameters},
     {.path = "layout.stage_layers",
      .type = &kStageLayers,
      .fallback = "",

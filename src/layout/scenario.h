@@ -28,9 +28,13 @@ enum class Framework : std::uint8_t {};
 enum class AttentionKernel { kFlash, kUnfused };
 enum class GradClip { kGlobal, kPostValidation, kNone };
 enum class TrainingMode { kPretrain, kLora, kQlora };
-enum class Optimizer { kAdamW, kMuon };
+enum class Optimizer { kAdamW, kMuon, kAdamW8bit, kAdafactor, kSgd };
 // How Muon's products of a matrix that tensor parallelism cuts are dealt to its ranks.
 enum class MuonMode { kDuplicated, kDistributed, kLayer };
+// With fp4: all products of layers, or those of MLP and experts, and the others in fp8 (mxfp8).
+enum class Fp4Products { kAll, kMlp };
+// Offloaded states lie in a node's memory, or on its disks.
+enum class OffloadDevice { kCpu, kNvme };
 enum class RecomputeMode { kNone, kSelective, kFull };
 // Which kernels are launched as CUDA graphs. kOn is a framework's own choice, as `true` states it.
 enum class CudaGraphs { kOff, kOn, kFull, kAttention, kMoe };
@@ -68,6 +72,9 @@ struct Training {
   bool launch_blocking = false;  // every launch waits until its kernel has ended
   bool fp8_params = false;       // with fp8: parameters are held and gathered in fp8
   bool fp8_attention = false;    // with fp8: attention reads fp8 too
+  Fp4Products fp4_products = Fp4Products::kAll;
+  // With fp8 or fp4: so many of the first and of the last layers stay in 16 bits.
+  std::int64_t bf16_layers_at_start = 0, bf16_layers_at_end = 0;
   TrainingMode mode = TrainingMode::kPretrain;
   std::int64_t lora_rank = 0;  // of the adapters; 0 with kPretrain
   double lora_dropout = 0;     // share of an adapter's inputs that is dropped
@@ -101,12 +108,15 @@ struct Overlap {
   bool ep = false;
   bool expert_wgrad = false;    // with ep: weight gradients run beside the exchange behind them
   bool shared_experts = false;  // they run beside the exchanges of their layer
+  bool offload = false;  // copies of offloaded states beside the host's update
 };
 
 struct Offload {
   double optimizer = 0;
   double parameters = 0;
   double activations = 0;
+  OffloadDevice optimizer_device = OffloadDevice::kCpu;
+  OffloadDevice parameter_device = OffloadDevice::kCpu;
 };
 
 // How ranks are numbered where nothing else is said, the fastest dimension first. Another order has
@@ -238,6 +248,13 @@ struct FrameworkRules {
   // Zero 3 gathers into a list of one tensor per rank, which the host copies one by one, and waits.
   bool gathers_into_lists = false;
   ExpertHost expert_host;
+  // Threads of a rank that update offloaded states; 0: its share of the node's cores.
+  std::int64_t host_threads = 1;
+  // Offloading the optimizer moves its moments alone, and a wide copy of the weights beside them.
+  bool offloads_moments = false;
+  // With an offloaded optimizer shards of gradients go to the host as they are reduced, where those
+  // of micro-batches are summed.
+  bool sums_on_host = false;
   std::int64_t most_live_elements = 0;  // zero 3: gathered parameters at once; 0: no limit
 };
 

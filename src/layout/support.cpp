@@ -37,6 +37,9 @@ void check_model(const Scenario& s, Findings& findings) {
                                      s.layout.tp, model.embedding_width, model.hidden),
                          "use 1");
   }
+  if (s.training.precision == DataType::kFp4 && s.training.trains_adapters()) {
+    findings.unsupported("training.precision", "adapters beside products in fp4 are", "use bf16");
+  }
 }
 
 // Ranks that share an expert would sum the gradients of the whole half of its adapters.
@@ -140,11 +143,18 @@ void check_sharding(const Scenario& s, Findings& findings) {
 
 void check_memory_saving(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
+  const FrameworkTraits& framework = traits_of(s.training.framework);
   for (const auto& [key, fraction] : {std::pair("optimizer", l.offload.optimizer),
                                       std::pair("parameters", l.offload.parameters)}) {
-    if (fraction > 0) {
-      findings.unsupported(fmt::format("layout.offload.{}", key),
-                           fmt::format("offloading {} of it is", fraction), "use 0");
+    if (fraction == 0 || !findings.trusts({"training.framework"})) continue;
+    const std::string path = fmt::format("layout.offload.{}", key);
+    if (!framework.offload.optimizer) {
+      findings.unsupported(path, fmt::format("offloading it with framework {} is", framework.name),
+                           "use 0");
+    } else if (s.training.optimizer != Optimizer::kAdamW &&
+               s.training.optimizer != Optimizer::kSgd) {
+      findings.unsupported(path, fmt::format("offloading {} is", name_of(s.training.optimizer)),
+                           "use 0, or optimizer adamw or sgd");
     }
   }
   if (l.offload.activations > 0 && l.overlap.ep && findings.trusts({"layout.overlap.ep"})) {

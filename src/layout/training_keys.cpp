@@ -105,7 +105,7 @@ std::string default_framework_words() {
 }
 
 void settle_fp8_recipe(Scenario& s, bool stated) {
-  if (stated || !is_scaled(s.training.precision)) return;
+  if (stated || s.training.precision != DataType::kFp8) return;
   s.training.fp8_recipe = traits_of(s.training.framework).fp8_recipe;
 }
 
@@ -174,6 +174,8 @@ bool has_narrow_moments(const Scenario& s) {
 bool has_muon(const Scenario& s) { return s.training.optimizer == Optimizer::kMuon; }
 bool has_fp8_recipe(const Scenario& s) { return !s.training.fp8_recipe.empty(); }
 bool has_fp8(const Scenario& s) { return is_scaled(s.training.precision); }
+bool has_fp4(const Scenario& s) { return s.training.precision == DataType::kFp4; }
+bool offloads_optimizer(const Scenario& s) { return s.layout.offload.optimizer > 0; }
 bool has_attention_kernel(const Scenario& s) { return !s.training.attention_kernel.empty(); }
 bool has_release(const Scenario& s) { return !s.training.release.newest(); }
 bool blocks_launches(const Scenario& s) { return s.training.launch_blocking; }
@@ -204,7 +206,8 @@ constexpr Key kRows[] = {
     {.path = "training.optimizer",
      .type = &kChoice<&Training::optimizer, optimizer_names>,
      .fallback = "adamw",
-     .help = "what updates the parameters; `muon`: the matrices of layers, and AdamW the rest"},
+     .help = "what updates the parameters; `muon`: the matrices of layers, and AdamW the rest",
+     .decides_the_run = true},
     {.path = "training.muon_mode",
      .type = &kChoice<&Training::muon_mode, muon_mode_names>,
      .fallback = "duplicated",
@@ -282,13 +285,31 @@ constexpr Key kRows[] = {
     {.path = "training.fp8_params",
      .type = &kTruth<&Training::fp8_params>,
      .fallback = "false",
-     .help = "with precision fp8: parameters are held and gathered in fp8",
+     .help = "with precision fp8 or fp4: parameters are held and gathered in it",
      .shown = has_fp8},
     {.path = "training.fp8_attention",
      .type = &kTruth<&Training::fp8_attention>,
      .fallback = "false",
      .help = "with precision fp8: attention reads fp8 too",
      .shown = has_fp8},
+    {.path = "training.fp4_products",
+     .type = &kChoice<&Training::fp4_products, fp4_products_names>,
+     .fallback = "all",
+     .help = "with precision fp4: all products of layers, or with `mlp` those of attention in fp8",
+     .shown = has_fp4,
+     .decides_the_run = true},
+    {.path = "training.bf16_layers_at_start",
+     .type = &kCount<&Training::bf16_layers_at_start, 0, kMostInKey>,
+     .fallback = "0",
+     .help = "with precision fp8 or fp4: so many first layers stay in 16 bits",
+     .shown = has_fp8,
+     .decides_the_run = true},
+    {.path = "training.bf16_layers_at_end",
+     .type = &kCount<&Training::bf16_layers_at_end, 0, kMostInKey>,
+     .fallback = "0",
+     .help = "with precision fp8 or fp4: so many last layers stay in 16 bits",
+     .shown = has_fp8,
+     .decides_the_run = true},
     {.path = "training.mode",
      .type = &kChoice<&Training::mode, training_mode_names>,
      .fallback = "pretrain",
@@ -332,6 +353,12 @@ constexpr Key kRows[] = {
      .fallback = kByFramework,
      .help = "units gathered ahead of the running one",
      .of_framework = true},
+    {.path = "training.host_threads",
+     .type = &kCount<&FrameworkRules::host_threads, 0, kMostInKey>,
+     .fallback = kByFramework,
+     .help = "threads of a rank that update offloaded states; 0: its share of the node's cores",
+     .of_framework = true,
+     .shown = offloads_optimizer},
     {.path = "training.host_sync_after_p2p",
      .type = &kTruth<&FrameworkRules::host_sync_after_p2p>,
      .fallback = kByFramework,

@@ -2,6 +2,7 @@
 #include "memory/states.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "layout/fp8_recipe.h"
 
@@ -17,7 +18,7 @@ bool shards_parameters(const Scenario& scenario) {
 
 // Bytes of each state per parameter, wherever it is kept.
 struct StateWidths {
-  std::int64_t parameter, gradient, master, moments;
+  std::int64_t parameter, gradient, master;
 };
 
 StateWidths state_widths(const Scenario& scenario) {
@@ -27,11 +28,68 @@ StateWidths state_widths(const Scenario& scenario) {
   const std::int64_t half_gradient = scenario.rules.keeps_half_gradients ? 2 : 0;
   return {.parameter = half_parameters ? 2 : 4,
           .gradient = size_of(training.grad_precision) + half_gradient,
-          .master = half_parameters && scenario.rules.keeps_master_weights ? 4 : 0,
-          .moments = 2 * size_of(training.moments_precision)};
+          .master = half_parameters && scenario.rules.keeps_master_weights ? 4 : 0};
+}
+
+ByteCount moment_bytes(const Scenario& scenario, std::int64_t elements) {
+  return static_cast<ByteCount>(std::ceil(moment_width(scenario) * static_cast<double>(elements)));
 }
 
 }  // namespace
+
+// Block-wise quantised moments have a scale in fp32 for each 256 (bitsandbytes, torchao's
+// low_bit_optim).
+double moment_width(const Scenario& scenario) {
+  switch (scenario.training.optimizer) {
+    case Optimizer::kAdamW:
+    case Optimizer::kMuon:
+      return 2 * static_cast<double>(size_of(scenario.training.moments_precision));
+    case Optimizer::kAdamW8bit:
+      return 2 * (1 + 4.0 / 256);
+    case Optimizer::kSgd:
+      return 4;
+    case Optimizer::kAdafactor:
+      return 0;  // factored_bytes()
+  }
+  return 0;
+}
+
+ByteCount factored_bytes(const Scenario& scenario, std::int64_t rows, std::int64_t columns,
+                         AxisGroup group) {
+  const std::int64_t own = optimizer_elements(scenario, rows, group);
+  return size_of(DataType::kFp32) * (columns > 1 ? own + columns : own);
+}
+
+std::int64_t host_elements(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
+  const std::int64_t shard = optimizer_elements(scenario, elements, group);
+  return static_cast<std::int64_t>(
+      std::ceil(scenario.layout.offload.optimizer * static_cast<double>(shard)));
+}
+
+OffloadedStates offloaded_states(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
+  const Offload& offload = scenario.layout.offload;
+  const StateWidths widths = state_widths(scenario);
+  const StateBytes all = state_bytes(scenario, elements, group);
+  const std::int64_t moved = host_elements(scenario, elements, group);
+  OffloadedStates out;
+  if (moved > 0) {
+    const ByteCount moments = moment_bytes(scenario, moved);
+    out.saved.optimizer = moments + (scenario.rules.offloads_moments ? 0 : widths.master * moved);
+    // The host's fp32 weights are parameters themselves where there is no other copy of them.
+    const bool own_weights = widths.master > 0;
+    const ByteCount states = moments + (own_weights ? 4 * moved : 0);
+    if (offload.optimizer_device == OffloadDevice::kCpu) out.on_host += states;
+    out.on_host += widths.gradient * moved;
+    if (scenario.rules.sums_on_host && scenario.layout.zero >= 2) {
+      out.saved.gradients =
+          static_cast<ByteCount>(offload.optimizer * static_cast<double>(all.gradients));
+    }
+  }
+  out.saved.parameters =
+      static_cast<ByteCount>(offload.parameters * static_cast<double>(all.parameters));
+  if (offload.parameter_device == OffloadDevice::kCpu) out.on_host += out.saved.parameters;
+  return out;
+}
 
 StateBytes& StateBytes::operator+=(const StateBytes& more) {
   parameters += more.parameters;
@@ -66,15 +124,26 @@ ByteCount update_copy_bytes(const Scenario& scenario, std::int64_t elements, Axi
 
 ByteCount checkpoint_bytes(const Scenario& scenario) {
   const StateWidths widths = state_widths(scenario);
-  const std::int64_t saved = widths.parameter + widths.master + widths.moments;
   const Training& training = scenario.training;
-  return saved * (training.trains_adapters() ? scenario.adapter_elements()
-                                             : count_parameters(scenario.model).total());
+  const std::int64_t trained = training.trains_adapters()
+                                   ? scenario.adapter_elements()
+                                   : count_parameters(scenario.model).total();
+  return (widths.parameter + widths.master) * trained + moment_bytes(scenario, trained);
 }
 
-ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements) {
+namespace {
+
+// Products in fp8 beside others in fp4 are those of attention.
+Fp8 attention_or_all(const Scenario& scenario, std::int64_t in_fp4) {
+  return in_fp4 > 0 ? attention_fp8_of(scenario) : fp8_of(scenario);
+}
+
+}  // namespace
+
+ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements, std::int64_t in_fp4) {
   if (elements == 0 || shards_parameters(scenario)) return 0;
-  const ByteCount copies = fp8_of(scenario).weight_bytes(elements);
+  const ByteCount copies = (in_fp4 > 0 ? fp8_of(scenario).weight_bytes(in_fp4) : 0) +
+                           attention_or_all(scenario, in_fp4).weight_bytes(elements - in_fp4);
   return scenario.training.fp8_params ? copies - elements * size_of(scenario.training.wide())
                                       : copies;
 }
@@ -105,7 +174,8 @@ StateBytes state_bytes(const Scenario& scenario, std::int64_t elements, AxisGrou
   StateBytes out;
   out.parameters = widths.parameter * (shards_parameters(scenario) ? shard : elements);
   out.gradients = widths.gradient * held_gradients(scenario, elements, group);
-  out.optimizer = (widths.master + widths.moments) * (zero >= 1 ? shard : elements);
+  const std::int64_t owned = zero >= 1 ? shard : elements;
+  out.optimizer = widths.master * owned + moment_bytes(scenario, owned);
   return out;
 }
 

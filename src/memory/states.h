@@ -28,14 +28,32 @@ std::int64_t shard_ranks(const Scenario& scenario, AxisGroup group = AxisGroup::
 StateBytes state_bytes(const Scenario& scenario, std::int64_t elements,
                        AxisGroup group = AxisGroup::kData);
 
-// Bytes that products in fp8 need of their trained weights beside the 16-bit parameters, or instead
-// of them (negative: they take less). 0 when units are gathered: each product casts its own.
-ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements);
+// Bytes that products in fp8, or so many of them in fp4, need of their trained weights beside the
+// 16-bit parameters, or instead of them (negative: they take less). 0 when units are gathered: each
+// product casts its own.
+ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements,
+                           std::int64_t in_fp4 = 0);
 
 // The difference that Muon makes to so many of these parameters, of which a rank owns at most
 // `largest`: one moment instead of two, and buffers that pad the shards of whole matrices.
 StateBytes muon_bytes(const Scenario& scenario, std::int64_t elements, std::int64_t largest,
                       AxisGroup group = AxisGroup::kData);
+
+// Bytes of moments that the optimizer keeps for each element: 8 of AdamW in fp32.
+double moment_width(const Scenario& scenario);
+// Adafactor keeps of each matrix the means of its rows and columns (Shazeer and Stern 2018, section
+// 3), of a vector one number for each element. Shards are of whole rows.
+ByteCount factored_bytes(const Scenario& scenario, std::int64_t rows, std::int64_t columns,
+                         AxisGroup group);
+
+// States that layout.offload takes away from a rank's device, and holds in host memory.
+struct OffloadedStates {
+  StateBytes saved;       // of state_bytes()
+  ByteCount on_host = 0;  // with gradients, and copies that only the host has
+};
+OffloadedStates offloaded_states(const Scenario& scenario, std::int64_t elements, AxisGroup group);
+// Elements of a rank's shard that the host updates.
+std::int64_t host_elements(const Scenario& scenario, std::int64_t elements, AxisGroup group);
 
 // Flat copies of gradients that the update makes and reads (FrameworkRules::copies_flat_gradients).
 ByteCount update_copy_bytes(const Scenario& scenario, std::int64_t elements,

@@ -37,14 +37,15 @@ struct Accumulate {
   }
 };
 
-// The last three prepare products in fp8: the largest element of a tensor, from which its scale
-// follows; what a product reads; a weight.
+// The last four prepare products in fp8 or fp4: the largest element of a tensor, from which its
+// scale follows, or that of its random Hadamard transform too; what a product reads; a weight.
 enum class CastSubject {
   kLogits,
   kGradients,
   kParameters,
   kFourBitWeight,
   kScale,
+  kTransformedScale,
   kOperand,
   kWeight
 };

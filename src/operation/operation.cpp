@@ -86,8 +86,9 @@ const char* name_of(TokenMove move) {
 }
 
 const char* name_of(CastSubject subject) {
-  static constexpr std::array<const char*, 7> kNames{
-      "logits", "gradients", "parameters", "four_bit_weight", "scale", "operand", "weight"};
+  static constexpr std::array<const char*, 8> kNames{
+      "logits", "gradients",         "parameters", "four_bit_weight",
+      "scale",  "transformed_scale", "operand",    "weight"};
   return named(kNames, subject);
 }
 

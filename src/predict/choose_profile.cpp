@@ -42,6 +42,10 @@ void extrapolate(Profile& profile) {
   demote(profile.gemm_samples_provenance);
   demote(profile.gemm_fp8.provenance);
   demote(profile.gemm_fp8.samples_provenance);
+  if (profile.gemm_fp4) {
+    demote(profile.gemm_fp4->provenance);
+    demote(profile.gemm_fp4->samples_provenance);
+  }
   demote(profile.memory_provenance);
   demote(profile.grouped_provenance);
   for (AttentionVariant& variant : profile.attention_variants) {

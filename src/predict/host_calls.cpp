@@ -42,7 +42,8 @@ HostCalls calls_beside(const Operation& operation, const Scenario& scenario) {
     if (operation.groups > 1) out.operators = operation.groups * host.bias_operators;
   } else if (const auto* cast = std::get_if<Cast>(&operation.work)) {
     if (operation.groups > 1) {
-      const bool scale = cast->subject == CastSubject::kScale;
+      const bool scale =
+          cast->subject == CastSubject::kScale || cast->subject == CastSubject::kTransformedScale;
       out.calls = operation.groups * (scale ? host.scale_calls : host.cast_calls);
     }
   }

@@ -87,7 +87,7 @@ class LinkUse {
     for (const Instruction& what : sender.instructions) {
       const auto* send = what.as<Send>();
       if (send != nullptr && send->peer == pairs.to_stage) ++messages;
-      const auto* copy = what.as<HostCopy>();
+      const auto* copy = what.host_copy();
       if (copy != nullptr && copy->direction == pairs.copy) {
         copied += static_cast<double>(copy->bytes);
       }

@@ -35,6 +35,7 @@ class MemoryWalk {
  public:
   MemoryWalk(const Program& program, const Role& role) : program_(program), role_(role) {
     now_ = role.persistent;
+    host_ = peak_.host = role.on_host;
     note(now_, 0, 0);
   }
 
@@ -49,7 +50,7 @@ class MemoryWalk {
     host_ += what.host_birth();
     peak_.host = std::max(peak_.host, host_);
     host_ -= what.host_death();
-    STEPCAST_ASSERT(host_ >= 0, "what comes back from host memory has left before");
+    STEPCAST_ASSERT(host_ >= role_.on_host, "what comes back from host memory has left before");
   }
 
   const MemoryParts& now() const { return now_; }
@@ -61,7 +62,8 @@ class MemoryWalk {
                                   now_[i] - role_.persistent[i], part_name(i))
                           .c_str());
     }
-    STEPCAST_ASSERT(host_ == 0, "what has left for host memory comes back in the same step");
+    STEPCAST_ASSERT(host_ == role_.on_host,
+                    "what has left for host memory comes back in the same step");
     return peak_;
   }
 

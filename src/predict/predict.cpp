@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "memory/device_footprint.h"
 #include "predict/critical_path.h"
@@ -68,6 +69,7 @@ class Predictor {
   void read_bubble();
   void read_rates(const Program& program);
   void read_memory();
+  void read_host_memory();
   void read_lost_on_links();
   void read_waterfall(const ClassTimeline& critical);
 
@@ -129,6 +131,7 @@ void Predictor::read_classes(const SimulationInput& input, const Simulation& sim
     rank_class.reserved_bytes =
         reserved_bytes(scenario_, rank_class.peak_memory, peak.others, peak.buffers);
     rank_class.framework_bytes = framework;
+    rank_class.host_bytes = peak.host;
     rank_class.peak_at = moment(input, simulation, c, peak);
     out_.rank_classes.push_back(std::move(rank_class));
   }
@@ -228,6 +231,19 @@ void Predictor::read_rates(const Program& program) {
   }
 }
 
+// Adds up what the ranks of a node have in its memory, on the node where that is most.
+void Predictor::read_host_memory() {
+  out_.host_memory = scenario_.cluster.spec.host_memory;
+  std::map<std::int64_t, ByteCount> of_node;
+  for (const RankClass& rank_class : out_.rank_classes) {
+    if (rank_class.host_bytes == 0) continue;
+    for (const RankId rank : rank_class.ranks) {
+      of_node[scenario_.cluster.node_of(DeviceId(rank.value))] += rank_class.host_bytes;
+    }
+  }
+  for (const auto& [node, bytes] : of_node) out_.peak_host = std::max(out_.peak_host, bytes);
+}
+
 void Predictor::read_memory() {
   for (const RankClass& rank_class : out_.rank_classes) {
     out_.peak_memory = std::max(out_.peak_memory, rank_class.peak_memory);
@@ -236,7 +252,9 @@ void Predictor::read_memory() {
         std::max(out_.peak_device, rank_class.reserved_bytes + rank_class.framework_bytes);
   }
   out_.device_memory = scenario_.cluster.spec.accelerator.memory;
-  out_.fits = out_.peak_device <= out_.device_memory;
+  read_host_memory();
+  out_.fits = out_.peak_device <= out_.device_memory &&
+              (out_.host_memory == 0 || out_.peak_host <= out_.host_memory);
   const bool is_cpu = scenario_.cluster.spec.accelerator.is_cpu();
   const MemoryInterval memory =
       is_cpu ? MemoryInterval{out_.peak_device, out_.peak_device}

@@ -29,6 +29,7 @@ struct RankClass {
   MemoryParts memory{};           // at the peak
   ByteCount reserved_bytes = 0;   // with the caching allocator's rounding and fragmentation
   ByteCount framework_bytes = 0;  // context, libraries, communicators
+  ByteCount host_bytes = 0;       // offloaded states and activations, at most
 };
 
 struct PathStep {
@@ -95,6 +96,8 @@ struct Prediction {
   ByteCount peak_device = 0;
   ByteCount peak_device_low = 0, peak_device_high = 0;  // the central 90 % (predict/interval.h)
   ByteCount device_memory = 0;
+  ByteCount peak_host = 0;    // of what was offloaded, all ranks of the fullest node together
+  ByteCount host_memory = 0;  // of a node; 0: not known
   std::vector<RankClass> rank_classes;
   std::vector<PathStep> critical_path;
   Waterfall waterfall;

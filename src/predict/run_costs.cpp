@@ -180,8 +180,9 @@ double RunCosts::share_of_pair(std::int32_t rank_class, const Instruction& what)
 }
 
 Seconds RunCosts::launch(const Instruction& instruction) const {
-  if (instruction.is<HostCopy>()) return block_costs_.launch_copy();
-  if (alone_) return Seconds(0);  // its transfers are not issued
+  if (instruction.host_copy() != nullptr) return block_costs_.launch_copy();
+  if (instruction.is<HostUpdate>()) return Seconds(0);  // the host itself runs it
+  if (alone_) return Seconds(0);                        // its transfers are not issued
   const auto* call = instruction.as<CollectiveCall>();
   if (call == nullptr) return block_costs_.launch_collective();
   return block_costs_.launch_collective(*call) * static_cast<double>(call->pieces);

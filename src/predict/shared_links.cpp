@@ -251,7 +251,7 @@ void StampFinder::find_traffic_beside() {
         transfers[{moved->peer, what.is<Send>()}].push_back(i);
       } else if (what.is<CollectiveCall>()) {
         add_collective(role, i);
-      } else if (const auto* copy = what.as<HostCopy>()) {
+      } else if (const auto* copy = what.host_copy()) {
         add_copy(role, i, *copy);
       }
     }

@@ -286,7 +286,7 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
       } else if (const auto* send = instruction.as<Send>()) {
         const auto known = std::ranges::find(sent, send->peer, &decltype(sent)::value_type::first);
         if (known == sent.end()) sent.emplace_back(send->peer, send->bytes);
-      } else if (const auto* copy = instruction.as<HostCopy>()) {
+      } else if (const auto* copy = instruction.host_copy()) {
         copies.insert({role.stage, copy->direction});
       }
     }

@@ -5,6 +5,7 @@
 
 #include "core/assert.h"
 #include "core/overloaded.h"
+#include "predict/host_update.h"
 
 namespace stepcast {
 namespace {
@@ -39,12 +40,18 @@ TransferShapes::Key TransferShapes::key_of(const Instruction& what) {
   if (const auto* call = what.as<CollectiveCall>()) {
     return CollectiveKey{call->group, call->message, call->pieces};
   }
-  if (const auto* copy = what.as<HostCopy>()) return CopyKey{copy->direction, copy->bytes};
+  if (const auto* copy = what.host_copy()) {
+    const auto* states = what.as<StateCopy>();
+    return CopyKey{copy->direction, copy->bytes, states != nullptr && states->on_disk};
+  }
+  if (const auto* update = what.as<HostUpdate>()) {
+    return UpdateKey{update->bytes, update->disk_bytes};
+  }
   return PairKey{what.transfer()->peer, what.is<Send>()};
 }
 
 const TransferShape& TransferShapes::shape(std::int32_t rank_class, const Instruction& what) {
-  if (in_.alone && !what.is<HostCopy>()) return free_;
+  if (in_.alone && what.host_copy() == nullptr && !what.is<HostUpdate>()) return free_;
   return find(rank_class, key_of(what));
 }
 
@@ -63,7 +70,8 @@ const TransferShape& TransferShapes::find(std::int32_t rank_class, const Key& ke
                                     return make_collective(rank_class, call);
                                   },
                                   [&](const PairKey& pair) { return make_pair(rank_class, pair); },
-                                  [&](const CopyKey& copy) { return make_copy(rank_class, copy); }},
+                                  [&](const CopyKey& copy) { return make_copy(rank_class, copy); },
+                                  [&](const UpdateKey& update) { return make_update(update); }},
                        key)});
   return known.back().shape;
 }
@@ -138,6 +146,7 @@ TransferShape TransferShapes::make_copy(std::int32_t rank_class, const CopyKey& 
   if (copies == nullptr) {  // a rank without the others has its links to itself
     const HostLink link = host_link(in_.scenario.cluster, DeviceId(rank.value), key.direction);
     shape.rate_bound = link.rate.value();
+    if (key.on_disk) limit_to_disks(key.direction, shape);
     return shape;
   }
   const auto k = static_cast<std::size_t>(copies - in_.traffic.pairs.data());
@@ -146,6 +155,21 @@ TransferShape TransferShapes::make_copy(std::int32_t rank_class, const CopyKey& 
   const PairClasses& classes = in_.symmetry.pairs[k];
   shape.rate_bound = copies->prices[p].rate_bound.value();
   shape.loads = classes.loads[static_cast<std::size_t>(classes.class_of[p])];
+  if (key.on_disk) limit_to_disks(key.direction, shape);
+  return shape;
+}
+
+void TransferShapes::limit_to_disks(CopyDirection direction, TransferShape& shape) const {
+  const bool writes = direction == CopyDirection::kToHost;
+  const BytesPerSecond disks = disk_rate(in_.scenario, writes);
+  shape.rate_bound = std::min(shape.rate_bound, disks.value());
+}
+
+// The host's threads move what they update: no link and no SM is used.
+TransferShape TransferShapes::make_update(const UpdateKey& key) const {
+  TransferShape shape;
+  shape.members = 1;
+  shape.latency = sim::duration(host_update_time(in_.scenario, {0, key.bytes, key.disk_bytes}));
   return shape;
 }
 

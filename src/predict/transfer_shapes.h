@@ -49,7 +49,8 @@ class TransferShapes {
     const auto* call = what.as<CollectiveCall>();
     return call != nullptr && (call->message.bytes == 0 || in_.grid.group_size(call->group) < 2);
   }
-  // `what` is a collective, send, receive or copy of the rank class. Valid until the next call.
+  // `what` is a collective, send, receive, copy or host update of the rank class. Valid until the
+  // next call.
   const TransferShape& shape(std::int32_t rank_class, const Instruction& what);
   const TransferShape& shape(std::int32_t rank_class, const Collective& inside_a_pass);
   std::int32_t meetings() const { return static_cast<std::int32_t>(members_.size()); }
@@ -70,9 +71,14 @@ class TransferShapes {
   struct CopyKey {
     CopyDirection direction;
     ByteCount bytes;
+    bool on_disk;
     bool operator==(const CopyKey&) const = default;
   };
-  using Key = std::variant<CollectiveKey, PairKey, CopyKey>;
+  struct UpdateKey {  // by the host
+    double bytes, disk_bytes;
+    bool operator==(const UpdateKey&) const = default;
+  };
+  using Key = std::variant<CollectiveKey, PairKey, CopyKey, UpdateKey>;
   struct Entry {
     Key key;
     TransferShape shape;
@@ -83,6 +89,8 @@ class TransferShapes {
   TransferShape make_collective(std::int32_t rank_class, const CollectiveKey& key) const;
   TransferShape make_pair(std::int32_t rank_class, const PairKey& key) const;
   TransferShape make_copy(std::int32_t rank_class, const CopyKey& key) const;
+  TransferShape make_update(const UpdateKey& key) const;
+  void limit_to_disks(CopyDirection direction, TransferShape& shape) const;
   TransferShape make(const CollectivePrice& price, const std::vector<ClassLoad>* loads,
                      std::int64_t blocks, std::int32_t pieces) const;
   void use_cores(const CollectivePrice& price, std::int64_t ranks, TransferShape& shape) const;

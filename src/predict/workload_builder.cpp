@@ -214,7 +214,7 @@ std::int32_t WorkloadBuilder::add_transfer(std::int32_t c, std::int32_t i,
   const TransferShape& shape = shapes_.shape(c, what);
   sim::TaskId task;
   std::int32_t member = 0;
-  if (in_.alone || what.is<HostCopy>()) {
+  if (in_.alone || what.host_copy() != nullptr || what.is<HostUpdate>()) {
     task = open_seats(shape);
   } else if (what.is<CollectiveCall>()) {
     const Seat seat = meet(shape);

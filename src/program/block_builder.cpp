@@ -63,6 +63,7 @@ Shape::Shape(const Scenario& scenario) {
   type = scenario.training.wide();
   product = scenario.training.precision == DataType::kTf32 ? DataType::kTf32 : type;
   fp8 = fp8_of(scenario);
+  attention_fp8 = attention_fp8_of(scenario);
   fp8_params = fp8 && scenario.training.fp8_params;
   fp8_attention = fp8 && scenario.training.fp8_attention;
   gradient = scenario.training.grad_precision;
@@ -108,6 +109,7 @@ ParameterId BlockBuilder::declare(const Parameter& parameter) {
            : block_.parameters.sharded) += elements;
       count_in_group(block_, parameter.replicas, elements);
       if (parameter.in_fp8) block_.parameters.in_fp8 += elements;
+      if (parameter.in_fp4) block_.parameters.in_fp4 += elements;
       break;
     case WeightStorage::kFp8:
       block_.frozen.in_fp8 += elements;
@@ -175,7 +177,7 @@ AttentionSizes BlockBuilder::attention_sizes() const {
 
 void BlockBuilder::gemm(const char* name, GemmRole role, std::int64_t m, std::int64_t n,
                         std::int64_t k, Buffers reads, Buffers writes, bool bias, bool in_fp8) {
-  const DataType input = shape_.multiplied(in_fp8);
+  const DataType input = multiplied(in_fp8);
   add(name, Gemm{role, 1, m, n, k, input, shape_.type, false, bias}, reads, writes);
 }
 
@@ -219,7 +221,7 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::in
                                    std::int64_t tokens) {
   if (!trains(weight)) return;
   const std::int64_t elements = n * k;
-  const DataType input = shape_.multiplied(in_fp8);
+  const DataType input = multiplied(in_fp8);
   Gemm gemm{GemmRole::kWeightGradient,           1,     n,           k,
             tokens > 0 ? tokens : shape_.tokens, input, shape_.type, false};
   BufferId fresh;

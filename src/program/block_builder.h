@@ -40,7 +40,8 @@ struct Shape {
   bool in_steps;          // nothing is compiled: chains hand each other whole tensors
   DataType type;          // of activations
   DataType product;       // in which products compute without fp8: `type`, or TF32 of fp32
-  Fp8 fp8;                // how products of layers run in it
+  Fp8 fp8;                // how products of layers run in it, or in fp4
+  Fp8 attention_fp8;      // and those of attention
   bool fp8_params, fp8_attention;
   DataType gradient;  // of accumulated gradients
   Norm norm;          // of the model's layers
@@ -50,9 +51,7 @@ struct Shape {
   std::int64_t element;  // bytes of `type`
 
   std::int64_t table_elements() const { return vocab * table_width; }
-  // In what products of layers, and attention, read their operands.
-  DataType multiplied(bool in_fp8) const { return in_fp8 ? fp8.type : product; }
-  DataType attended() const { return multiplied(fp8_attention); }
+  DataType attended() const { return fp8_attention ? attention_fp8.type : product; }
 };
 
 // A weight gradient is written in one of these ways.
@@ -66,7 +65,7 @@ GradientMode gradient_mode(const Scenario& scenario);
 class BlockBuilder {
  public:
   BlockBuilder(const FrameworkRules& rules, const Shape& shape, GradientMode mode, Block& block)
-      : rules_(rules), shape_(shape), mode_(mode), block_(block) {}
+      : rules_(rules), shape_(shape), narrow_(shape.fp8), mode_(mode), block_(block) {}
 
   using Buffers = std::initializer_list<BufferId>;  // invalid ones are not read
 
@@ -191,6 +190,11 @@ class BlockBuilder {
 
   const FrameworkRules& rules() const { return rules_; }
   const Shape& shape() const { return shape_; }
+  // How the products that are written now run in fp8 or fp4. A layer may have several ways.
+  const Fp8& fp8() const { return narrow_; }
+  Fp8 into_fp8(const Fp8& fp8) { return std::exchange(narrow_, fp8); }  // returns the one before
+  // In what products of layers, and attention, read their operands.
+  DataType multiplied(bool in_fp8) const { return in_fp8 ? narrow_.type : shape_.product; }
   AttentionSizes attention_sizes() const;
   // Weights' gradients are summed in this type over micro-batches, or over the unit's one.
   DataType gradient_type() const {
@@ -209,6 +213,7 @@ class BlockBuilder {
 
   const FrameworkRules& rules_;
   const Shape& shape_;
+  Fp8 narrow_;
   GradientMode mode_;
   Block& block_;
   struct Target {
@@ -241,6 +246,20 @@ class InGroups {
  private:
   BlockBuilder& builder_;
   std::int64_t before_;
+};
+
+// While it lives, products run in fp8 or fp4 this way.
+class InFp8 {
+ public:
+  InFp8(BlockBuilder& builder, const Fp8& fp8)
+      : builder_(builder), before_(builder.into_fp8(fp8)) {}
+  ~InFp8() { builder_.into_fp8(before_); }
+  InFp8(const InFp8&) = delete;
+  InFp8& operator=(const InFp8&) = delete;
+
+ private:
+  BlockBuilder& builder_;
+  Fp8 before_;
 };
 
 // While it lives, operations belong to this part of a layer.

@@ -88,7 +88,7 @@ class StepCheck {
       std::visit(Overloaded{[&](const RunPass& pass) { run_pass(pass); },
                             [&](const Send& send) { take(send.slot); },
                             [&](const Receive& receive) { arrive(receive.slot); },
-                            [&](const HostCopy& copy) { move(copy); }, [](const auto&) {}},
+                            [&](const ActivationCopy& copy) { move(copy); }, [](const auto&) {}},
                  what.work);
       close_windows(what);
       if (fault_) return fault_;
@@ -221,7 +221,7 @@ class StepCheck {
          forward ? "the activation is there" : "the gradient is there");
   }
 
-  void move(const HostCopy& copy) {
+  void move(const ActivationCopy& copy) {
     const Progress& own = at(copy.slot);
     for (std::int32_t b = copy.block_begin; b < copy.block_end; ++b) {
       const std::tuple key{copy.slot.chunk, copy.slot.micro_batch, b};

@@ -22,7 +22,7 @@ struct Part {
         context(of.batch * rows * heads * value_dim),
         key(of.batch * rows * kv_heads * key_dim),
         value(of.batch * rows * kv_heads * value_dim),
-        type(of.fp8_attention ? of.fp8.type : of.type) {}
+        type(of.fp8_attention ? of.attention_fp8.type : of.type) {}
 
   AxisGroup ring_group() const {
     return exchange == 1 ? AxisGroup::kContext : AxisGroup::kContextOuter;

@@ -103,19 +103,21 @@ BufferId unfused_backward(BlockBuilder& builder, const QkvBuffers& qkv,
 BufferId cast_for_attention(BlockBuilder& builder, bool backward, std::int64_t elements,
                             BlockBuilder::Buffers from) {
   const Shape& shape = builder.shape();
-  const BufferId out = builder.buffer(backward ? "context_gradient_fp8" : "qkv_fp8",
-                                      shape.fp8.copy_bytes(elements), shape.fp8.type);
+  const BufferId out =
+      builder.buffer(backward ? "context_gradient_fp8" : "qkv_fp8",
+                     shape.attention_fp8.copy_bytes(elements), shape.attention_fp8.type);
   const double element = static_cast<double>(shape.element);
-  if (shape.fp8.recipe->finds_scale) {
+  if (shape.attention_fp8.recipe->finds_scale) {
     builder.add("find_scale",
                 Cast{CastSubject::kScale, backward, shape.type, DataType::kFp32,
                      builder.size(elements, 0, element, 2)},
                 from, {});
   }
-  builder.add("cast_to_fp8",
-              Cast{CastSubject::kOperand, backward, shape.type, shape.fp8.type,
-                   builder.size(elements, 0, element + 1 + shape.fp8.recipe->scale_bytes)},
-              from, {out});
+  builder.add(
+      "cast_to_fp8",
+      Cast{CastSubject::kOperand, backward, shape.type, shape.attention_fp8.type,
+           builder.size(elements, 0, element + 1 + shape.attention_fp8.recipe->scale_bytes)},
+      from, {out});
   return out;
 }
 

@@ -204,6 +204,11 @@ class Checker {
     if (scenario_.training.grad_clip == GradClip::kPostValidation) {
       refuse("training.grad_clip", "validation after the step is", "use global or none");
     }
+    if (layout.offload.optimizer > 0 || layout.offload.parameters > 0) {
+      refuse(
+          layout.offload.optimizer > 0 ? "layout.offload.optimizer" : "layout.offload.parameters",
+          "an update in host memory is", "use 0");
+    }
     if (layout.overlap.tp) {
       refuse("layout.overlap.tp", "products pipelined with their collectives are", "use false");
     }

@@ -35,7 +35,7 @@ ParameterId ExpertLayer::declare(Parameter one, Adapters* adapters) {
   Parameter all = one;
   all.rows *= shape_.local;
   all.copies = shape_.local;
-  if (one.initial == Initial::kNormal) store_matrix(builder_.shape(), all);
+  if (one.initial == Initial::kNormal) store_matrix(builder_, all);
   const ParameterId out = builder_.parameter(all);
   if (adapters != nullptr && scenario_.training.lora_targets.has(AdapterTarget::kMlp)) {
     const bool shares = builder_.rules().shares_expert_adapters;
@@ -44,11 +44,11 @@ ParameterId ExpertLayer::declare(Parameter one, Adapters* adapters) {
   return out;
 }
 
-bool ExpertLayer::in_fp8() const { return operand_form(builder_.shape()).is_fp8(); }
+bool ExpertLayer::in_fp8() const { return operand_form(builder_).is_fp8(); }
 
 GroupedGemm ExpertLayer::product(GemmRole role, std::int64_t outputs, std::int64_t inputs) const {
   const Shape& shape = builder_.shape();
-  const DataType read = shape.multiplied(in_fp8());
+  const DataType read = builder_.multiplied(in_fp8());
   return {role, shape_.local, shape_.rows, outputs, inputs, read, shape.type, false};
 }
 

@@ -7,7 +7,7 @@ namespace stepcast {
 namespace {
 
 BufferId copy_of(BlockBuilder& builder, const char* name, std::int64_t elements) {
-  return builder.buffer(name, builder.shape().fp8.copy_bytes(elements), builder.shape().fp8.type);
+  return builder.buffer(name, builder.fp8().copy_bytes(elements), builder.fp8().type);
 }
 
 KernelSize size_of_cast(std::int64_t elements, double bytes, std::int64_t launches) {
@@ -19,10 +19,13 @@ void find_scale(BlockBuilder& builder, BufferId x, std::int64_t elements, bool b
   const Shape& shape = builder.shape();
   const BufferId largest = builder.buffer("largest_element", 1, DataType::kFp32);
   const double bytes = static_cast<double>(elements) * static_cast<double>(shape.element);
-  builder.add("find_scale",
-              Cast{CastSubject::kScale, backward, shape.type, DataType::kFp32,
-                   size_of_cast(elements, bytes, 2)},
-              {x}, {largest});
+  // One pass finds both, that of what is transformed too.
+  const auto subject =
+      builder.fp8().recipe->transforms ? CastSubject::kTransformedScale : CastSubject::kScale;
+  builder.add(
+      "find_scale",
+      Cast{subject, backward, shape.type, DataType::kFp32, size_of_cast(elements, bytes, 2)}, {x},
+      {largest});
   if (!cut) return;
   builder.collective("scale", CollectiveKind::kAllReduce, AxisGroup::kTensor, 1, DataType::kFp32,
                      {largest}, {largest}, CollectivePurpose::kScale);
@@ -49,7 +52,8 @@ std::vector<std::int32_t> count_readers(const Block& block) {
 bool takes_over(const Fp8& fp8, Operation& norm, const Operation& operation, std::int32_t readers) {
   const Cast* cast = forward_cast(operation);
   const auto& own = std::get<Normalization>(norm.work);
-  if (cast->subject == CastSubject::kOperand && fp8.norm_writes && readers == 1 && !own.residual) {
+  if (cast->subject == CastSubject::kOperand && cast->to == fp8.type && fp8.norm_writes &&
+      readers == 1 && !own.residual) {
     // Both read or write the 16 bits that are no longer there.
     KernelSize& size = *size_of_kernel(norm.work);
     const double wide = static_cast<double>(size_of(cast->from) * cast->size.elements);
@@ -69,7 +73,7 @@ bool takes_over(const Fp8& fp8, Operation& norm, const Operation& operation, std
 Operand cast_operand(BlockBuilder& builder, BufferId x, std::int64_t elements, bool backward,
                      bool by_columns, bool cut) {
   const Shape& shape = builder.shape();
-  const Fp8& fp8 = shape.fp8;
+  const Fp8& fp8 = builder.fp8();
   Operand out;
   out.rows = copy_of(builder, backward ? "gradient_fp8" : "input_fp8", elements);
   std::vector<BufferId> copies{out.rows};
@@ -85,7 +89,7 @@ Operand cast_operand(BlockBuilder& builder, BufferId x, std::int64_t elements, b
   if (fp8.recipe->finds_scale) find_scale(builder, x, elements, backward, cut);
   const double read = static_cast<double>(elements) * static_cast<double>(shape.element);
   builder.add(
-      "cast_to_fp8",
+      fp8.type == DataType::kFp4 ? "cast_to_fp4" : "cast_to_fp8",
       Cast{CastSubject::kOperand, backward, shape.type, fp8.type,
            size_of_cast(elements, read + written, static_cast<std::int64_t>(copies.size()))},
       {x}, {out.rows});
@@ -97,25 +101,28 @@ BufferId gather_copy(BlockBuilder& builder, const char* name, BufferId share, st
                      BlockStream stream) {
   const BufferId whole = copy_of(builder, name, elements);
   builder.collective(name, CollectiveKind::kAllGather, AxisGroup::kTensor,
-                     builder.shape().fp8.copy_bytes(elements), builder.shape().fp8.type, {share},
-                     {whole}, CollectivePurpose::kActivations, stream);
+                     builder.fp8().copy_bytes(elements), builder.fp8().type, {share}, {whole},
+                     CollectivePurpose::kActivations, stream);
   return whole;
 }
 
 BufferId transposed(BlockBuilder& builder, BufferId rows, std::int64_t elements, bool backward) {
-  const Fp8& fp8 = builder.shape().fp8;
+  const Fp8& fp8 = builder.fp8();
   if (!fp8.transposes) return rows;
   const BufferId columns = copy_of(builder, "transposed_fp8", elements);
-  builder.add("transpose_fp8",
-              Cast{CastSubject::kOperand, backward, fp8.type, fp8.type,
-                   size_of_cast(elements, 2.0 * static_cast<double>(elements), 1)},
-              {rows}, {columns});
+  builder.add(
+      "transpose_fp8",
+      Cast{CastSubject::kOperand, backward, fp8.type, fp8.type,
+           size_of_cast(elements, 2 * width_of(fp8.type) * static_cast<double>(elements), 1)},
+      {rows}, {columns});
   return columns;
 }
 
 void cast_in_norms(BlockBuilder& builder) {
-  const Fp8& fp8 = builder.shape().fp8;
-  if (!fp8.norm_writes && !fp8.norm_finds_scale) return;
+  // Casts to fp8 beside products in fp4 are those of attention.
+  const Fp8& own = builder.fp8();
+  const Fp8& fp8 = own.type == DataType::kFp4 ? builder.shape().attention_fp8 : own;
+  if (!fp8 || (!fp8.norm_writes && !fp8.norm_finds_scale)) return;
   Block& block = builder.block();
   const std::vector<std::int32_t> readers = count_readers(block);
   for (BlockPass& pass : block.passes) {

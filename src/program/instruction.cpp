@@ -56,6 +56,8 @@ const char* name_of(Stream stream) {
       return "block copy";
     case Stream::kReduceCopies:
       return "reduce copies";
+    case Stream::kHostUpdate:
+      return "host update";
   }
   return "";
 }
@@ -132,7 +134,9 @@ const Slot* Instruction::slot() const {
                         },
                         [](const StageTransfer& moved) -> Result { return &moved.slot; },
                         [](const HostWait&) -> Result { return nullptr; },
-                        [](const HostCopy& copy) -> Result { return &copy.slot; },
+                        [](const ActivationCopy& copy) -> Result { return &copy.slot; },
+                        [](const StateCopy&) -> Result { return nullptr; },
+                        [](const HostUpdate&) -> Result { return nullptr; },
                     },
                     work);
 }
@@ -155,16 +159,17 @@ ByteCount Instruction::bytes() const {
                                [](const CollectiveCall& call) { return call.message.bytes; },
                                [](const StageTransfer& moved) { return moved.bytes; },
                                [](const HostWait&) { return ByteCount{0}; },
+                               [](const HostUpdate&) { return ByteCount{0}; },
                                [](const HostCopy& copy) { return copy.bytes; }},
                     work);
 }
 
 ByteCount Instruction::host_birth() const {
-  const auto* copy = as<HostCopy>();
+  const auto* copy = as<ActivationCopy>();
   return copy != nullptr && copy->direction == CopyDirection::kToHost ? copy->bytes : 0;
 }
 ByteCount Instruction::host_death() const {
-  const auto* copy = as<HostCopy>();
+  const auto* copy = as<ActivationCopy>();
   return copy != nullptr && copy->direction == CopyDirection::kFromHost ? copy->bytes : 0;
 }
 

@@ -45,9 +45,10 @@ enum class Stream {
   kCopyIn,
   kBlockCommunication,  // operations of blocks that run beside the others
   kBlockCopy,
-  kReduceCopies  // gradients, over the copies of sharded states
+  kReduceCopies,  // gradients, over the copies of sharded states
+  kHostUpdate     // the host's threads
 };
-inline constexpr int kStreams = 17;
+inline constexpr int kStreams = 18;
 const char* name_of(Stream stream);
 
 // A stream of transfers between stages: what moves on it, and on which side of it the rank stands.
@@ -138,13 +139,30 @@ struct Receive : StageTransfer {};
 // The host issues nothing more until what it waits for has ended.
 struct HostWait {};
 
-// Offloaded activations: whatever blocks [block_begin, block_end) have saved in a forward for its
-// backward goes to host memory, or comes back.
+// Something goes to host memory, or comes back.
 struct HostCopy {
   CopyDirection direction;
   ByteCount bytes;
+};
+
+// Offloaded activations: whatever blocks [block_begin, block_end) have saved in a forward for its
+// backward.
+struct ActivationCopy : HostCopy {
   Slot slot;  // the forward
   std::int32_t block_begin, block_end;
+};
+
+// Gradients or parameters of offloaded states, which have a place in host memory for the whole run.
+struct StateCopy : HostCopy {
+  Purpose purpose;
+  bool on_disk = false;  // they are read from, or written to, the node's disks too
+};
+
+// The host updates states that lie in its memory (layout.offload.optimizer).
+struct HostUpdate {
+  std::int64_t elements;
+  double bytes;       // of host memory, read and written
+  double disk_bytes;  // read from the node's disks, and as many written; 0: they lie in memory
 };
 
 // Whole gradients and parameters of an instruction's flat elements: buffers, counted in its birth
@@ -158,7 +176,9 @@ struct FlatWindows {
 struct Instruction {
   Stream stream;
   const char* name;  // for people
-  std::variant<RunPass, RunBlock, CollectiveCall, Send, Receive, HostWait, HostCopy> work;
+  std::variant<RunPass, RunBlock, CollectiveCall, Send, Receive, HostWait, ActivationCopy,
+               StateCopy, HostUpdate>
+      work;
 
   // Earlier instructions of this role, on other streams, that must have ended.
   Waits waits = {};
@@ -185,11 +205,15 @@ struct Instruction {
     if (const auto* send = as<Send>()) return send;
     return as<Receive>();
   }
+  const HostCopy* host_copy() const {  // of either kind
+    if (const auto* copy = as<ActivationCopy>()) return copy;
+    return as<StateCopy>();
+  }
   // The pass that it runs, or whose activation or gradient it moves; null where there is none.
   const Slot* slot() const;
   Phase phase() const;      // what the time of a run counts as; of others kForward
   ByteCount bytes() const;  // that it moves
-  // Host memory that a copy takes at its issue, or leaves at its end.
+  // Host memory that a copy of activations takes at its issue, or leaves at its end.
   ByteCount host_birth() const;
   ByteCount host_death() const;
 

@@ -66,6 +66,7 @@ BufferId LayerLowering::rotate_backward(const AttentionBuffers& saved, BufferId 
 
 AttentionBuffers LayerLowering::attention(BufferId input) {
   const InPart part(builder_, GraphPart::kAttention);
+  const InFp8 products(builder_, attention_fp8_);
   const std::int64_t h = shape_.hidden;
   AttentionBuffers out;
   out.input = input;
@@ -100,6 +101,7 @@ void LayerLowering::join(AttentionBuffers& out) {
 // The attention half of recompute_operations(): what fused attention gave is kept.
 void LayerLowering::project_again(AttentionBuffers& saved) {
   const InPart part(builder_, GraphPart::kAttention);
+  const InFp8 products(builder_, attention_fp8_);
   saved.normed = builder_.norm("attention_norm", weights_.attention_norm, saved.input, shape_.rows,
                                shape_.hidden);
   saved.entered = weights_.qkv.enter(builder_, "attention_input", saved.normed, keeps_);
@@ -153,13 +155,14 @@ BufferId LayerLowering::attention_backward(AttentionBuffers& saved, BufferId gra
     saved.core = core(saved);
     saved.core.context = first_context;
   }
-  if (again.has(RecomputedModule::kLayerNorm) && !shape_.fp8) {
+  if (again.has(RecomputedModule::kLayerNorm) && !attention_fp8_) {
     saved.normed =
         builder_.norm("attention_norm", weights_.attention_norm, saved.input, shape_.rows, h);
     if (!latent_) saved.entered = weights_.qkv.renewed(saved.entered, saved.normed);
   }
   builder_.into_input_gradients();
   const InPart part(builder_, GraphPart::kAttention);
+  const InFp8 products(builder_, attention_fp8_);
   BufferId branch = residual_backward(gradient, saved.mask, weights_.attention_out_bias);
   if (norms_branches()) {
     branch = builder_.norm_backward("attention_post_norm", weights_.attention_post_norm,

@@ -8,7 +8,11 @@ namespace stepcast {
 LayerKind kind_of(const Scenario& scenario, std::int64_t layer) {
   const Model& model = scenario.model;
   const bool short_window = model.attention_window < scenario.training.sequence_length;
-  return {model.is_moe_layer(layer), short_window && model.is_windowed(layer)};
+  const Training& training = scenario.training;
+  const bool wide =
+      layer < training.bf16_layers_at_start || layer >= model.layers - training.bf16_layers_at_end;
+  return {model.is_moe_layer(layer), short_window && model.is_windowed(layer),
+          wide && is_scaled(training.precision)};
 }
 
 std::vector<LayerKind> layer_kinds(const Scenario& scenario) {

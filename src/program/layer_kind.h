@@ -13,6 +13,7 @@ namespace stepcast {
 struct LayerKind {
   bool experts = false;   // instead of a dense MLP
   bool windowed = false;  // attention within a window shorter than the sequence
+  bool wide = false;      // in 16 bits, where others multiply in fp8 or fp4
   auto operator<=>(const LayerKind&) const = default;
 };
 

@@ -12,6 +12,11 @@ LayerLowering::LayerLowering(const Scenario& scenario, LayerKind kind, BlockBuil
       shape_(builder.shape()),
       kind_(kind),
       builder_(builder) {
+  if (kind.wide) {
+    builder.into_fp8({});
+  } else {
+    attention_fp8_ = shape_.attention_fp8;
+  }
   declare_attention();
   declare_mlp();
 }
@@ -33,6 +38,7 @@ ParameterId LayerLowering::bias_of(bool present, const char* name, std::int64_t 
 }
 
 void LayerLowering::declare_attention() {
+  const InFp8 products(builder_, attention_fp8_);
   const std::int64_t h = shape_.hidden;
   weights_.attention_norm = norm_of("attention_norm", "attention_norm_bias");
   if (model_.mla) {
@@ -126,7 +132,7 @@ BufferId LayerLowering::forward(BufferId input, RecomputeMode mode) {
   const bool operations =
       recomputed_modules(scenario_.layout.recompute, mode).has(RecomputedModule::kOperations);
   keeps_ = mode != RecomputeMode::kFull && !operations;
-  splits_ = operations && !shape_.fp8;
+  splits_ = operations && !builder_.fp8();
   attended_ = attention(input);
   fed_ = mlp(attended_);
   return fed_.output;
@@ -140,7 +146,7 @@ void LayerLowering::recompute_operations() {
   project_again(attended_);
   enter_mlp(fed_, attended_);
   fed_.entered = weights_.mlp_up.enter(builder_, "mlp_input", fed_.normed, keeps_);
-  if (shape_.fp8) {
+  if (builder_.fp8()) {
     fed_.up = weights_.mlp_up.forward(builder_, fed_.entered);
   } else if (ups_apart() > 0) {
     fed_.up.apart = weights_.mlp_up.make_apart(builder_, fed_.entered, {}, ups_apart());

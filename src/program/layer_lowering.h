@@ -30,7 +30,7 @@ struct AttentionBuffers {
 };
 struct MlpBuffers {
   BufferId input, normed, activated, branch, mask, output;
-  BufferId gate;  // behind its activation, where that is a step of its own
+  BufferId gate;              // behind its activation, where that is a step of its own
   LinearInput entered, left;  // what the two products read
   LinearOutput up, down;
 };
@@ -67,7 +67,7 @@ class LayerLowering {
   bool joins_in_norm() const {
     return builder_.rules().fuses_neighbours && !shape_.dropout && !model_.parallel_block;
   }
-  bool cast_sums_bias() const { return shape_.fp8 && shape_.fp8.recipe->cast_sums_bias; }
+  bool cast_sums_bias() const { return builder_.fp8() && builder_.fp8().recipe->cast_sums_bias; }
   bool rotary() const { return model_.position == Position::kRope; }
   double element() const { return static_cast<double>(shape_.element); }
   AttentionSpan span() const;
@@ -121,6 +121,7 @@ class LayerLowering {
   const Shape& shape_;
   LayerKind kind_;
   BlockBuilder& builder_;
+  Fp8 attention_fp8_;  // of its products
   LayerWeights weights_;
   std::optional<LatentAttention> latent_;
   std::optional<ExpertLayer> experts_;

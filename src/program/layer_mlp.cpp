@@ -71,8 +71,8 @@ void LayerLowering::activate(MlpBuffers& out) {
 void LayerLowering::recompute_mlp(MlpBuffers& saved, const RecomputedModules& again) {
   builder_.into(Pass::kInputGradient, Phase::kRecompute);
   // In fp8 the norm is part of the product behind it (TELayerNormColumnParallelLinear).
-  const bool with_norm = shape_.fp8 ? again.has(RecomputedModule::kMlp) && !experts_
-                                    : again.has(RecomputedModule::kLayerNorm);
+  const bool with_norm = builder_.fp8() ? again.has(RecomputedModule::kMlp) && !experts_
+                                        : again.has(RecomputedModule::kLayerNorm);
   if (with_norm) {
     saved.normed =
         builder_.norm("mlp_norm", weights_.mlp_norm, saved.input, shape_.rows, shape_.hidden);

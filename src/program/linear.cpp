@@ -11,8 +11,8 @@ Linear::Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight
       outputs_(weight.rows),
       inputs_(weight.columns),
       tokens_(tokens > 0 ? tokens : builder.shape().tokens),
-      form_(&operand_form(builder.shape())) {
-  store_matrix(builder.shape(), weight);
+      form_(&operand_form(builder)) {
+  store_matrix(builder, weight);
   weight_ = builder.parameter(weight);
   trained_ = builder.trains(weight_);
   if (has_adapters) adapters_ = Adapters(builder, weight, tokens_);

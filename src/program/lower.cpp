@@ -52,6 +52,7 @@ class Lowering {
   BlockId once(BlockKind kind, std::int64_t of, const std::function<Block()>& lower);
   void add_unit_blocks(const RoleBuilder& builder, StepBlocks& blocks);
   ByteCount placeholder_gradients() const;
+  ByteCount factored_moments(const Role& role) const;
 
   const Scenario& scenario_;
   const std::vector<StageOrder>& orders_;
@@ -128,6 +129,19 @@ ByteCount Lowering::placeholder_gradients() const {
   return elements * size_of(scenario_.training.wide());
 }
 
+// The means that Adafactor keeps of each matrix.
+ByteCount Lowering::factored_moments(const Role& role) const {
+  ByteCount sum = 0;
+  for_each_block(program_, role, [&](const Block& block) {
+    for (const Parameter& weight : block.weights) {
+      if (weight.storage != WeightStorage::kTrained || weight.borrowed) continue;
+      sum += weight.copies * factored_bytes(scenario_, weight.rows / weight.copies, weight.columns,
+                                            weight.replicas);
+    }
+  });
+  return sum;
+}
+
 void Lowering::finish_role(Role& role) {
   const bool root = gradient_mode(scenario_) == GradientMode::kUnit && has_root(scenario_.layout);
   place_parameters(program_, root, role);
@@ -137,17 +151,30 @@ void Lowering::finish_role(Role& role) {
     frozen.four_bit += block.frozen.four_bit;
     frozen.in_fp8 += block.frozen.in_fp8;
     role.in_fp8 += block.parameters.in_fp8;
+    role.in_fp4 += block.parameters.in_fp4;
   });
   StateBytes states;
   for (const FlatStretch& stretch : role.stretches) {
     states += state_bytes(scenario_, stretch.range.size(), stretch.group);
+    const OffloadedStates moved = offloaded_states(scenario_, stretch.range.size(), stretch.group);
+    states.parameters -= moved.saved.parameters;
+    states.gradients -= moved.saved.gradients;
+    states.optimizer -= moved.saved.optimizer;
+    role.on_host += moved.on_host;
+  }
+  if (scenario_.training.optimizer == Optimizer::kAdafactor) {
+    states.optimizer += factored_moments(role);
   }
   for (const MuonShare& share : muon_shares(scenario_, program_, role)) {
     states += muon_bytes(scenario_, share.elements, share.largest, share.group);
   }
+  const ByteCount frozen_here = frozen_bytes(scenario_, frozen);
+  const auto frozen_away = static_cast<ByteCount>(scenario_.layout.offload.parameters *
+                                                  static_cast<double>(frozen_here));
+  const ByteCount kept_frozen = frozen_here - frozen_away;
+  role.on_host += frozen_away;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kParameters)] =
-      states.parameters + frozen_bytes(scenario_, frozen) +
-      fp8_weight_bytes(scenario_, role.in_fp8);
+      states.parameters + kept_frozen + fp8_weight_bytes(scenario_, role.in_fp8, role.in_fp4);
   role.persistent[static_cast<std::size_t>(MemoryCategory::kGradients)] = states.gradients;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kOptimizer)] = states.optimizer;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kWorkspace)] = placeholder_gradients();
@@ -193,6 +220,10 @@ Program Lowering::run() {
                       .gradient_norm = add(lower_gradient_norm(scenario_, role, shares)),
                       .update = add(lower_update(scenario_, role, shares)),
                       .update_workspace = muon_workspace(shares)};
+    if (scenario_.layout.offload.optimizer > 0) {
+      blocks.host_update = host_update(scenario_, role);
+      blocks.returned = add(lower_returned(scenario_, role));
+    }
     const bool sharded = gradient_mode(scenario_) == GradientMode::kUnit;
     RoleBuilder builder(scenario_, program_, role);
     if (sharded) add_unit_blocks(builder, blocks);

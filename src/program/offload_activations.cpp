@@ -126,7 +126,7 @@ class Offloading {
     const Slot forward{Pass::kForward, pass.slot.micro_batch, pass.slot.chunk};
     Instruction what{leaves ? Stream::kCopyOut : Stream::kCopyIn,
                      leaves ? "offload_activations" : "reload_activations",
-                     HostCopy{direction, total(saved), forward, index, index + 1}};
+                     ActivationCopy{{direction, total(saved)}, forward, index, index + 1}};
     (leaves ? what.death : what.birth) = saved;
     return add(std::move(what));
   }

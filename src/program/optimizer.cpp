@@ -19,7 +19,8 @@ Block one_list(BlockKind kind, const Scenario& scenario, const Write& write) {
   return block;
 }
 
-// Elements that AdamW updates on a rank: its shards of all stretches, but for Muon's matrices.
+// Elements that AdamW updates on a rank's device: its shards of all stretches, but for Muon's
+// matrices and what the host updates.
 std::int64_t adam_elements(const Scenario& scenario, const Role& role,
                            const std::vector<MuonShare>& shares) {
   std::int64_t sum = 0;
@@ -27,14 +28,15 @@ std::int64_t adam_elements(const Scenario& scenario, const Role& role,
     std::int64_t own = stretch.range.size();
     for (const MuonShare& share : shares) own -= share.group == stretch.group ? share.elements : 0;
     sum += optimizer_elements(scenario, own, stretch.group);
+    sum -= host_elements(scenario, own, stretch.group);
   }
   return sum;
 }
 
-// Elements that the optimizer of a rank updates.
+// Elements that the optimizer of a rank updates, on whichever side.
 std::int64_t owned_elements(const Scenario& scenario, const Role& role,
                             const std::vector<MuonShare>& shares = {}) {
-  std::int64_t sum = adam_elements(scenario, role, shares);
+  std::int64_t sum = adam_elements(scenario, role, shares) + host_elements(scenario, role);
   for (const MuonShare& share : shares) sum += share.largest;
   return sum;
 }
@@ -57,7 +59,9 @@ void write_zero(BlockBuilder& builder, const Scenario& scenario, const Role& rol
 void write_begin(BlockBuilder& builder, const Scenario& scenario, const Role& role) {
   write_zero(builder, scenario, role);
   builder.into(Pass::kForward, Phase::kForward);
-  cast_weights(builder, scenario, role.in_fp8);
+  const Shape& shape = builder.shape();
+  cast_weights(builder, scenario, shape.attention_fp8, role.in_fp8 - role.in_fp4);
+  cast_weights(builder, scenario, shape.fp8, role.in_fp4);
 }
 
 void write_norm(BlockBuilder& builder, const Scenario& scenario, std::int64_t local) {
@@ -71,10 +75,11 @@ void write_norm(BlockBuilder& builder, const Scenario& scenario, std::int64_t lo
   builder.add("gradient_norm", SquaredNorm{type, builder.size(local, 0, g, 4)}, {}, {});
 }
 
-// The fp32 weight and both moments, read and written.
+// The fp32 weight and the moments, read and written. Adafactor goes over a gradient three times:
+// for the means of its rows and columns, for the norm of the update, and for the update.
 double update_bytes(const Scenario& scenario) {
-  return gradient_size(scenario) + 8 +
-         4 * static_cast<double>(size_of(scenario.training.moments_precision));
+  const double passes = scenario.training.optimizer == Optimizer::kAdafactor ? 3 : 1;
+  return passes * gradient_size(scenario) + 8 + 2 * moment_width(scenario);
 }
 
 // Clipping scales the gradients. AdamW on fp32 master weights reads gradient, weight and both
@@ -88,7 +93,7 @@ void write_update(BlockBuilder& builder, const Scenario& scenario, std::int64_t 
   // Nearly all fp8 parameters are matrices, which are written as they are gathered.
   const Shape& shape = builder.shape();
   const bool narrow = shape.fp8_params && !shape.fp8.recipe->gathers_wide;
-  const double rounded = narrow ? 1 : 2;
+  const double rounded = narrow ? width_of(shape.fp8.type) : 2;
   if (scenario.rules.fuses_neighbours) {
     const double bytes = update_bytes(scenario) + (rounds ? rounded : 0);
     builder.add("adamw", OptimizerUpdate{type, clips, rounds, builder.size(local, 0, bytes)}, {},
@@ -116,6 +121,43 @@ void write_clipping(BlockBuilder& builder, const Scenario& scenario, std::int64_
 }
 
 }  // namespace
+
+std::int64_t host_elements(const Scenario& scenario, const Role& role) {
+  std::int64_t sum = 0;
+  for (const FlatStretch& stretch : role.stretches) {
+    sum += host_elements(scenario, stretch.range.size(), stretch.group);
+  }
+  return sum;
+}
+
+HostUpdate host_update(const Scenario& scenario, const Role& role) {
+  const auto elements = static_cast<double>(host_elements(scenario, role));
+  const Training& training = scenario.training;
+  const double gradient = gradient_size(scenario);
+  double each = update_bytes(scenario) + (training.wide() == DataType::kFp32 ? 0 : 2);
+  if (scenario.rules.sums_on_host) {
+    // The host clips too, and adds up what later micro-batches bring.
+    if (training.grad_clip != GradClip::kNone) each += 2 * gradient;
+    if (!training.no_sync && scenario.layout.zero >= 2) {
+      each += 3 * gradient * static_cast<double>(scenario.micro_batches() - 1);
+    }
+  }
+  const bool on_disk = scenario.layout.offload.optimizer_device == OffloadDevice::kNvme;
+  const double states = 4 + moment_width(scenario);
+  return {host_elements(scenario, role), each * elements, on_disk ? states * elements : 0};
+}
+
+Block lower_returned(const Scenario& scenario, const Role& role) {
+  const bool rounds =
+      scenario.rules.offloads_moments && scenario.training.wide() != DataType::kFp32;
+  return one_list(BlockKind::kUpdate, scenario, [&](BlockBuilder& builder) {
+    if (!rounds) return;
+    builder.add("copy_parameters",
+                Cast{CastSubject::kParameters, false, DataType::kFp32, scenario.training.wide(),
+                     builder.size(host_elements(scenario, role), 0, 4 + 2, 2)},
+                {}, {});
+  });
+}
 
 Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements) {
   const Shape shape(scenario);
@@ -146,7 +188,8 @@ Block lower_update(const Scenario& scenario, const Role& role,
                    const std::vector<MuonShare>& shares) {
   return one_list(BlockKind::kUpdate, scenario, [&](BlockBuilder& builder) {
     write_clipping(builder, scenario, owned_elements(scenario, role, shares));
-    write_update(builder, scenario, adam_elements(scenario, role, shares));
+    const std::int64_t own = adam_elements(scenario, role, shares);
+    if (own > 0 || host_elements(scenario, role) == 0) write_update(builder, scenario, own);
     write_muon(scenario, shares, builder);
   });
 }

@@ -18,6 +18,13 @@ Block lower_gradient_norm(const Scenario& scenario, const Role& role,
 Block lower_update(const Scenario& scenario, const Role& role,
                    const std::vector<MuonShare>& shares = {});
 
+// The host updates these of the role's parameters (layout.offload.optimizer): how many elements,
+// and what it moves for them.
+std::int64_t host_elements(const Scenario& scenario, const Role& role);
+HostUpdate host_update(const Scenario& scenario, const Role& role);
+// Behind it on the device: rounds weights that came back in fp32, where the framework keeps them.
+Block lower_returned(const Scenario& scenario, const Role& role);
+
 // Gradients of `elements` parameters cast to the precision that reduces them.
 Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements);
 

@@ -61,7 +61,7 @@ class Fp8Form final : public OperandForm {
       whole.x = builder.enter_region(name, request.x, request.width);
       return {whole.x, cast(builder, whole, false, request.for_weights), request.x};
     }
-    const bool both = request.for_weights && shape.fp8.recipe->scales_by_direction;
+    const bool both = request.for_weights && builder.fp8().recipe->scales_by_direction;
     const Operand share =
         cast_operand(builder, request.x, shape.rows * request.width, false, both, true);
     LinearInput out;
@@ -84,7 +84,7 @@ class Fp8Form final : public OperandForm {
       return take_gradient(builder, whole);
     }
     const std::int64_t elements = shape.tokens * request.width;
-    const bool both = request.for_weights && shape.fp8.recipe->scales_by_direction;
+    const bool both = request.for_weights && builder.fp8().recipe->scales_by_direction;
     const Operand share =
         cast_operand(builder, request.x, shape.rows * request.width, true, both, true);
     LinearInput out;
@@ -108,7 +108,7 @@ class Fp8Form final : public OperandForm {
       return out;
     }
     // It was whole from the beginning, or is kept as it was gathered.
-    const bool by_direction = shape.fp8.recipe->scales_by_direction;
+    const bool by_direction = builder.fp8().recipe->scales_by_direction;
     const bool kept = builder.rules().keeps_gathered_inputs && !by_direction;
     if (!saved.share.valid() || kept) return out;
     const BufferId copy = gather_copy(builder, name, saved.share, shape.tokens * request.width,
@@ -161,10 +161,10 @@ class Fp8Form final : public OperandForm {
 }  // namespace
 
 // A matrix of four bits is expanded into 16, and its products read 16.
-const OperandForm& operand_form(const Shape& shape) {
+const OperandForm& operand_form(const BlockBuilder& builder) {
   static const WideForm wide;
   static const Fp8Form fp8;
-  if (shape.fp8 && shape.mode != TrainingMode::kQlora) return fp8;
+  if (builder.fp8() && builder.shape().mode != TrainingMode::kQlora) return fp8;
   return wide;
 }
 

@@ -55,6 +55,6 @@ class OperandForm {
 };
 
 // The form in which products with a model's matrices read their operands.
-const OperandForm& operand_form(const Shape& shape);
+const OperandForm& operand_form(const BlockBuilder& builder);
 
 }  // namespace stepcast

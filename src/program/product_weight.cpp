@@ -25,39 +25,43 @@ BufferId expand(BlockBuilder& builder, ParameterId matrix, std::int64_t elements
 // a step.
 BufferId cast(BlockBuilder& builder, ParameterId matrix, std::int64_t elements, bool backward) {
   const Shape& shape = builder.shape();
-  const bool gathered_so = shape.fp8_params && !shape.fp8.recipe->gathers_wide;
-  if (gathered_so && !(backward && shape.fp8.has_two_copies())) return {};
-  const BufferId copy = builder.buffer("weight_fp8", shape.fp8.copy_bytes(elements), shape.fp8.type,
-                                       MemoryCategory::kWorkspace);
-  const DataType from = gathered_so ? shape.fp8.type : shape.type;
-  const double read = static_cast<double>(size_of(from));
-  if (shape.fp8.recipe->finds_scale && !gathered_so) {
+  const Fp8& fp8 = builder.fp8();
+  const bool gathered_so = shape.fp8_params && !fp8.recipe->gathers_wide;
+  if (gathered_so && !(backward && fp8.has_two_copies())) return {};
+  const BufferId copy =
+      builder.buffer("weight_fp8", fp8.copy_bytes(elements), fp8.type, MemoryCategory::kWorkspace);
+  const DataType from = gathered_so ? fp8.type : shape.type;
+  const double read = width_of(from);
+  if (fp8.recipe->finds_scale && !gathered_so) {
     builder.add("find_scale",
                 Cast{CastSubject::kScale, backward, from, DataType::kFp32,
                      builder.size(elements, 0, read, 2)},
                 {}, {});
     builder.uses({matrix});
   }
-  builder.add("cast_weight",
-              Cast{CastSubject::kWeight, backward, from, shape.fp8.type,
-                   builder.size(elements, 0, read + 1 + shape.fp8.recipe->weight_scale_bytes)},
-              {}, {copy});
+  builder.add(
+      "cast_weight",
+      Cast{CastSubject::kWeight, backward, from, fp8.type,
+           builder.size(elements, 0, read + width_of(fp8.type) + fp8.recipe->weight_scale_bytes)},
+      {}, {copy});
   builder.uses({matrix});
   return copy;
 }
 
 }  // namespace
 
-void store_matrix(const Shape& shape, Parameter& matrix) {
+void store_matrix(const BlockBuilder& builder, Parameter& matrix) {
+  const Shape& shape = builder.shape();
   if (shape.mode == TrainingMode::kQlora) matrix.storage = WeightStorage::kFourBit;
-  matrix.in_fp8 = operand_form(shape).is_fp8();
+  matrix.in_fp8 = operand_form(builder).is_fp8();
+  matrix.in_fp4 = matrix.in_fp8 && builder.fp8().type == DataType::kFp4;
   if (matrix.in_fp8 && shape.mode == TrainingMode::kLora) matrix.storage = WeightStorage::kFp8;
 }
 
 BufferId matrix_for_product(BlockBuilder& builder, ParameterId matrix, std::int64_t elements,
                             bool backward) {
   if (builder.shape().mode == TrainingMode::kQlora) return expand(builder, matrix, elements);
-  const bool casts = operand_form(builder.shape()).is_fp8() && builder.trains(matrix) &&
+  const bool casts = operand_form(builder).is_fp8() && builder.trains(matrix) &&
                      builder.mode() == GradientMode::kUnit;
   return casts ? cast(builder, matrix, elements, backward) : BufferId{};
 }

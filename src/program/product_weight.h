@@ -9,7 +9,7 @@ namespace stepcast {
 
 // Says of a layer's matrix how it is stored and read: a frozen one in four bits or fp8, a trained
 // one in the model's type.
-void store_matrix(const Shape& shape, Parameter& matrix);
+void store_matrix(const BlockBuilder& builder, Parameter& matrix);
 
 // Makes the copy of a matrix of `elements` that one product reads: expanded from four bits, or cast
 // to fp8. Invalid where the product reads the matrix itself, or a copy that is kept.

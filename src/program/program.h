@@ -40,7 +40,8 @@ struct Parameter {
   WeightStorage storage = WeightStorage::kTrained;
   bool is_table = false;  // of tokens: embedding and head may share it
   bool is_copy = false;   // of the embedding's table, for prediction modules on another stage
-  bool in_fp8 = false;    // the products with it read fp8
+  bool in_fp8 = false;    // the products with it read fp8, or fp4
+  bool in_fp4 = false;    // and so fp4
   // The ranks that hold the same elements: its gradient is reduced over them, and ZeRO shards it
   // among them.
   AxisGroup replicas = AxisGroup::kData;
@@ -52,7 +53,8 @@ struct Parameter {
 struct BlockParameters {
   std::int64_t sharded = 0;     // cut by tp, or experts, which have data ranks of their own
   std::int64_t replicated = 0;  // whole on each tp rank (norms, router, row-parallel biases)
-  std::int64_t in_fp8 = 0;      // as many of both are read by products in fp8
+  std::int64_t in_fp8 = 0;      // as many of both are read by products in fp8 or fp4
+  std::int64_t in_fp4 = 0;      // and of these by products in fp4
   std::int64_t total() const { return sharded + replicated; }
 };
 
@@ -124,7 +126,9 @@ struct Role {
   std::vector<Instruction> instructions;
   MemoryParts persistent{};     // parameters, gradients, optimizer states, fixed buffers
   std::int64_t parameters = 0;  // trained elements on one rank before ZeRO
-  std::int64_t in_fp8 = 0;      // as many of them are read by products in fp8
+  std::int64_t in_fp8 = 0;      // as many of them are read by products in fp8 or fp4
+  std::int64_t in_fp4 = 0;      // and of these by products in fp4
+  ByteCount on_host = 0;        // offloaded states in host memory, for the whole run
 
   const FlatStretch* stretch(AxisGroup group) const;  // null: nothing of this group is trained
   // Which group reduces and shards a range; the data group where the range is empty.

@@ -233,7 +233,7 @@ InstructionIndex ReplicatedStep::reduce(const Bucket& bucket, Stream stream,
     if (scenario_.rules.copies_flat_gradients && !reduces_per_micro_batch()) {
       builder_.hold_flat(reduced, gradient_bytes(range));
     }
-    reduced = builder_.sum_copies(reduced);
+    reduced = builder_.copy_to_host(builder_.sum_copies(reduced));
   }
   return reduced;
 }

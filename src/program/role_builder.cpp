@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "memory/states.h"
+
 namespace stepcast {
 
 namespace {
@@ -82,6 +84,39 @@ InstructionIndex RoleBuilder::sum_copies(InstructionIndex reduced) {
   const InstructionIndex index = collective("reduce_copies", beside, call);
   at(index).wait_for(reduced);
   return index;
+}
+
+InstructionIndex RoleBuilder::copy_states(CopyDirection direction, Purpose purpose, ByteCount bytes,
+                                          InstructionIndex after, bool on_disk) {
+  const bool leaves = direction == CopyDirection::kToHost;
+  const char* name = purpose == Purpose::kGradients ? "offload_gradients" : "reload_parameters";
+  const InstructionIndex index = add({leaves ? Stream::kCopyOut : Stream::kCopyIn, name,
+                                      StateCopy{{direction, bytes}, purpose, on_disk}});
+  at(index).wait_for(after);
+  return index;
+}
+
+InstructionIndex RoleBuilder::update_on_host(const HostUpdate& update, InstructionIndex after) {
+  const InstructionIndex index = add({Stream::kHostUpdate, "host_update", update});
+  at(index).wait_for(after);
+  return index;
+}
+
+// The reduced shard lies in a buffer until it has left.
+InstructionIndex RoleBuilder::copy_to_host(InstructionIndex reduced) {
+  const Offload& offload = scenario_.layout.offload;
+  const bool leaves = scenario_.rules.sums_on_host && scenario_.layout.zero >= 2;
+  if (reduced == kNone || offload.optimizer == 0 || !leaves) return reduced;
+  const CollectiveCall& call = *at(reduced).as<CollectiveCall>();
+  const AxisGroup group = role_.group_of(call.elements);
+  const std::int64_t elements = host_elements(scenario_, call.elements.size(), group);
+  const ByteCount bytes = elements * size_of(scenario_.training.reduce_precision);
+  constexpr auto kBuffers = static_cast<std::size_t>(MemoryCategory::kBuffers);
+  at(reduced).birth[kBuffers] += bytes;
+  const InstructionIndex copied =
+      copy_states(CopyDirection::kToHost, Purpose::kGradients, bytes, reduced);
+  at(copied).death[kBuffers] += bytes;
+  return reduced;
 }
 
 StageTransfer RoleBuilder::boundary(std::int32_t peer, std::int64_t tag, const Slot& slot) const {

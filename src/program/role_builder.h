@@ -34,6 +34,11 @@ class RoleBuilder {
   // part to that of the other copies, beside whatever is reduced next. Nothing, and `reduced`
   // itself, where there is one copy.
   InstructionIndex sum_copies(InstructionIndex reduced);
+  // Behind a reduction whose shards the host sums and updates: copies them there.
+  InstructionIndex copy_to_host(InstructionIndex reduced);
+  InstructionIndex copy_states(CopyDirection direction, Purpose purpose, ByteCount bytes,
+                               InstructionIndex after, bool on_disk = false);
+  InstructionIndex update_on_host(const HostUpdate& update, InstructionIndex after);
   // `slot`: the pass whose activation or gradient it is.
   InstructionIndex send(Stream stream, std::int32_t peer, std::int64_t tag, const Slot& slot);
   InstructionIndex receive(Stream stream, std::int32_t peer, std::int64_t tag, const Slot& slot);

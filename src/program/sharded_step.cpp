@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "memory/states.h"
 #include "program/sharded_units.h"
 #include "program/stage_passes.h"
 #include "program/step.h"
@@ -96,6 +97,7 @@ class ShardedStep {
     return sums_wide() ? std::max(reduced(), element()) : element() + (casts() ? reduced() : 0);
   }
 
+  InstructionIndex reload(const UnitPart& part, InstructionIndex limiter);
   InstructionIndex gather(const char* name, const Unit& unit, InstructionIndex limiter);
   InstructionIndex gather_unless_whole(const char* name, std::int32_t chunk, const Unit& unit,
                                        InstructionIndex limiter);
@@ -135,17 +137,39 @@ class ShardedStep {
   const Unit* in_flight_ = nullptr;
 };
 
+// A shard that lies in host memory, or on a disk, comes as it is stored there: frozen weights and
+// those that are gathered in 16 bits as they are gathered, or in fp32.
+InstructionIndex ShardedStep::reload(const UnitPart& part, InstructionIndex limiter) {
+  const Offload& offload = scenario_.layout.offload;
+  if (offload.parameters == 0) return kNone;
+  const std::int64_t ranks = shard_ranks(scenario_, builder_.role().group_of(part.range));
+  const std::int64_t stored = rules_.bf16_parameters ? element() : size_of(DataType::kFp32);
+  const ByteCount whole = part.bytes + part.range.size() * (stored - element());
+  const ByteCount bytes = (whole + ranks - 1) / ranks;
+  const bool on_disk = offload.parameter_device == OffloadDevice::kNvme;
+  const InstructionIndex index =
+      builder_.copy_states(CopyDirection::kFromHost, Purpose::kParameters, bytes, limiter, on_disk);
+  builder_.at(index).birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] = bytes;
+  return index;
+}
+
 // The last of its collectives: all run on one stream.
 InstructionIndex ShardedStep::gather(const char* name, const Unit& unit, InstructionIndex limiter) {
   InstructionIndex index = kNone;
   for (const UnitPart& part : unit.parts) {
     const std::int32_t pieces = rules_.gathers_by_matrix ? std::max(part.matrices, 1) : 1;
+    const InstructionIndex reloaded = reload(part, limiter);
     index =
         builder_.collective(name, Stream::kGather, Purpose::kParameters, CollectiveKind::kAllGather,
                             part.range, scenario_.training.wide(), pieces);
     Instruction& instruction = builder_.at(index);
     instruction.as<CollectiveCall>()->message.bytes = part.bytes;  // with the frozen ones
     instruction.wait_for(limiter);
+    instruction.wait_for(reloaded);
+    if (reloaded != kNone) {
+      const MemoryParts& shard = builder_.at(reloaded).birth;
+      std::ranges::copy(shard, instruction.death.begin());
+    }
     instruction.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] = part.bytes;
   }
   return index;
@@ -168,7 +192,8 @@ InstructionIndex ShardedStep::gather_for_backward(std::int32_t chunk, const Unit
   const auto first = static_cast<InstructionIndex>(builder_.role().instructions.size());
   const InstructionIndex second = gather("gather_unit_again", unit, limiter);
   for (InstructionIndex i = first; i <= second; ++i) {
-    builder_.at(i).birth = {};  // in the place of the first
+    if (builder_.at(i).is<CollectiveCall>())
+      builder_.at(i).birth = {};  // in the place of the first
   }
   return second;
 }
@@ -213,7 +238,7 @@ void ShardedStep::reduce(const char* name, const Unit& unit, InstructionIndex af
                                                        CollectiveKind::kReduceScatter, part.range,
                                                        scenario_.training.reduce_precision, pieces);
     builder_.at(index).wait_for(after);
-    builder_.sum_copies(index);
+    builder_.copy_to_host(builder_.sum_copies(index));
   }
 }
 

@@ -16,6 +16,8 @@ struct StepBlocks {
   BlockId gradient_norm;           // with clipping
   BlockId update;                  // the optimizer proper
   ByteCount update_workspace = 0;  // beside its states
+  HostUpdate host_update{};        // of no elements: nothing is offloaded
+  BlockId returned = {};           // behind it
   // FSDP: casts so many gradients to the wider type that reduces them. Empty where they are reduced
   // as they are.
   std::map<std::int64_t, BlockId> casts = {};

@@ -115,7 +115,7 @@ void read_precision(JsonKeys& root) {
 
 void read_offload(JsonKeys& zero) {
   ImportedScenario& out = zero.imported();
-  const auto read = [&](const char* key, const char* path) {
+  const auto read = [&](const char* key, const char* path, const char* where) {
     if (!zero.has(key)) return;
     JsonKeys section = zero.section(key);
     const auto device = section.choice("device", {"none", "cpu", "nvme"}).value_or("none");
@@ -124,14 +124,12 @@ void read_offload(JsonKeys& zero) {
                             "pipeline_read", "pipeline_write", "fast_init", "max_in_cpu",
                             "pipeline"});
     section.may_change_cost();
-    if (device == "nvme") {
-      out.warnings.push_back(zero.path_of(key) +
-                             ": NVMe is not modelled; stepcast offloads to host memory");
-    }
-    if (device != "none") out.set_number(path, ratio, zero.path_of(key));
+    if (device == "none") return;
+    out.set_number(path, ratio, zero.path_of(key));
+    if (device == "nvme") out.set_word(where, "nvme", zero.path_of(key));
   };
-  read("offload_optimizer", "layout.offload.optimizer");
-  read("offload_param", "layout.offload.parameters");
+  read("offload_optimizer", "layout.offload.optimizer", "layout.offload.optimizer_device");
+  read("offload_param", "layout.offload.parameters", "layout.offload.parameter_device");
   if (zero.boolean("cpu_offload").value_or(false)) {
     out.set_number("layout.offload.optimizer", 1, zero.path_of("cpu_offload"));
   }
@@ -255,9 +253,11 @@ void read_optimizer(JsonKeys& root) {
   JsonKeys optimizer = root.section("optimizer");
   const auto type = optimizer.text("type");
   optimizer.without_effect({"params", "legacy_fusion"});
-  if (type && *type != "Adam" && *type != "AdamW") {
+  if (type == "SGD") {
+    out.set_word("training.optimizer", "sgd", "optimizer.type");
+  } else if (type && *type != "Adam" && *type != "AdamW") {
     out.fail(ErrorCode::kNotSupported, "optimizer.type", *type + " is not supported yet",
-             "Adam or AdamW");
+             "Adam, AdamW or SGD");
   }
 }
 
@@ -335,17 +335,6 @@ Errors check_deepspeed(const Scenario& s) {
   }
   if (l.cp > 1) {
     add("layout.cp", fmt::format("cp = {}: it has no context parallelism", l.cp), "cp 1");
-  }
-  const double offloaded = l.offload.optimizer;
-  if (offloaded > 0 && offloaded < 1 && l.zero != 3) {
-    add("layout.offload.optimizer", fmt::format("offloading {} below zero 3", offloaded),
-        "0 or 1, or zero 3");
-  }
-  if (offloaded > 0 && l.zero == 0) {
-    add("layout.offload.optimizer", "offloading the optimizer with zero 0", "zero 1, 2 or 3");
-  }
-  if (l.offload.parameters > 0 && l.zero != 3) {
-    add("layout.offload.parameters", "offloading parameters below zero 3", "zero 3");
   }
   return errors;
 }

@@ -3,6 +3,7 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/choices.h"
 #include "recipes/deepspeed.h"
 #include "recipes/launch_format.h"
 
@@ -12,12 +13,15 @@ namespace {
 void add_offload(const Scenario& s, Json& zero) {
   const Offload& offload = s.layout.offload;
   if (offload.optimizer > 0) {
-    Json to = {{"device", "cpu"}, {"pin_memory", true}};
+    Json to = {{"device", name_of(offload.optimizer_device)}, {"pin_memory", true}};
+    if (offload.optimizer_device == OffloadDevice::kNvme) to["nvme_path"] = "/local_nvme";
     if (offload.optimizer < 1) to["ratio"] = offload.optimizer;
     zero["offload_optimizer"] = to;
   }
   if (offload.parameters == 1 && s.layout.zero == 3) {
-    zero["offload_param"] = {{"device", "cpu"}, {"pin_memory", true}};
+    Json to = {{"device", name_of(offload.parameter_device)}, {"pin_memory", true}};
+    if (offload.parameter_device == OffloadDevice::kNvme) to["nvme_path"] = "/local_nvme";
+    zero["offload_param"] = to;
   }
 }
 
@@ -48,16 +52,18 @@ Json remark_object(const std::vector<Setting>& remarks) {
 std::string write_deepspeed(const Scenario& s, const std::vector<Setting>& remarks) {
   const Training& t = s.training;
   const Layout& l = s.layout;
-  Json out = {{"train_batch_size", t.global_batch},
-              {"train_micro_batch_size_per_gpu", l.micro_batch},
-              {"gradient_accumulation_steps", s.micro_batches()},
-              {"gradient_clipping", t.grad_clip == GradClip::kNone ? 0.0 : 1.0},
-              {"bf16", {{"enabled", t.precision == DataType::kBf16}}},
-              {"fp16", {{"enabled", t.precision == DataType::kFp16}}},
-              {"communication_data_type", name_of(t.reduce_precision)},
-              {"data_types", {{"grad_accum_dtype", name_of(t.grad_precision)}}},
-              {"optimizer", {{"type", "AdamW"}, {"params", {{"lr", 1e-4}}}}},
-              {"zero_optimization", zero_object(s)}};
+  Json out = {
+      {"train_batch_size", t.global_batch},
+      {"train_micro_batch_size_per_gpu", l.micro_batch},
+      {"gradient_accumulation_steps", s.micro_batches()},
+      {"gradient_clipping", t.grad_clip == GradClip::kNone ? 0.0 : 1.0},
+      {"bf16", {{"enabled", t.precision == DataType::kBf16}}},
+      {"fp16", {{"enabled", t.precision == DataType::kFp16}}},
+      {"communication_data_type", name_of(t.reduce_precision)},
+      {"data_types", {{"grad_accum_dtype", name_of(t.grad_precision)}}},
+      {"optimizer",
+       {{"type", t.optimizer == Optimizer::kSgd ? "SGD" : "AdamW"}, {"params", {{"lr", 1e-4}}}}},
+      {"zero_optimization", zero_object(s)}};
   if (l.tp > 1) out["tensor_parallel"] = {{"autotp_size", l.tp}};
   if (l.pp > 1) {
     const bool full = l.recompute.mode == RecomputeMode::kFull && l.recompute.every == 1 &&

@@ -16,6 +16,7 @@ struct Renamed {
 };
 constexpr Renamed kRenamed[] = {
     {"fp8", "--fp8-format"},
+    {"fp4", "--fp4-format"},
     {"layernorm_epsilon", "--norm-epsilon"},
     {"microbatch_group_size_per_vp_stage", "--microbatch-group-size-per-virtual-pipeline-stage"},
     {"virtual_pipeline_model_parallel_size", "--num-virtual-stages-per-pipeline-rank"}};

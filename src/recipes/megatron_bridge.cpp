@@ -60,6 +60,10 @@ void add_precision(const std::string& name, std::string& out) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   add(out, "bf16", has("bf16") ? "True" : "False");
   add(out, "fp16", has("fp16") ? "True" : "False");
+  if (has("nvfp4")) {
+    add(out, "fp4", "e2m1");
+    add(out, "fp4_recipe", "nvfp4");
+  }
   if (!has("fp8")) return;
   add(out, "fp8", has("mxfp8") ? "e4m3" : "hybrid");
   for (const Name& recipe : kRecipes) {

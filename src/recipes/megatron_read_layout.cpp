@@ -329,6 +329,9 @@ void read_megatron_layout(FlagList& flags) {
   }
   if (offload) {
     out.set_number("layout.offload.optimizer", fraction.value_or(1.0), "--optimizer-cpu-offload");
+    if (flags.given("--overlap-cpu-optimizer-d2h-h2d")) {
+      out.set_flag("layout.overlap.offload", true, "--overlap-cpu-optimizer-d2h-h2d");
+    }
   }
   const auto offloaded = flags.integer("--cpu-offloading-num-layers", 0);
   const auto layers = out.integer("model.layers");

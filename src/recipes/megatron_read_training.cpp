@@ -30,6 +30,23 @@ void read_batch(FlagList& flags) {
                   "--micro-batch-size");
 }
 
+// arguments.py: NVFP4 is the only recipe, and first and last layers stay in 16 bits where asked
+// for, one each unless counted.
+void read_fp4(FlagList& flags) {
+  ImportedScenario& out = flags.imported();
+  const auto fp4 = flags.choice("--fp4-format", {"e2m1"});
+  flags.choice("--fp4-recipe", {"nvfp4"});
+  if (fp4) out.set_word("training.precision", "fp4", "--fp4-format");
+  if (flags.given("--fp4-param-gather") || flags.given("--fp4-param")) {
+    out.set_flag("training.fp8_params", true, "--fp4-param-gather");
+  }
+  const auto start = flags.integer("--num-layers-at-start-in-bf16", 0);
+  const auto end = flags.integer("--num-layers-at-end-in-bf16", 0);
+  if (!flags.given("--first-last-layers-bf16")) return;
+  out.set_integer("training.bf16_layers_at_start", start.value_or(1), "--first-last-layers-bf16");
+  out.set_integer("training.bf16_layers_at_end", end.value_or(1), "--first-last-layers-bf16");
+}
+
 void read_precision(FlagList& flags) {
   ImportedScenario& out = flags.imported();
   const bool bf16 = flags.given("--bf16");
@@ -49,6 +66,7 @@ void read_precision(FlagList& flags) {
   } else if (fp16 && !in_fp32) {
     out.set_word("training.grad_precision", "fp16", "--fp16");
   }
+  read_fp4(flags);
   const auto fp8 = flags.choice("--fp8-format", {"e4m3", "hybrid"});
   const auto recipe =
       flags.choice("--fp8-recipe", {"tensorwise", "delayed", "mxfp8", "blockwise", "custom"});
@@ -128,9 +146,12 @@ void read_optimizer(FlagList& flags) {
   if (muon) {
     out.set_word("training.optimizer", "muon", "--optimizer");
     read_muon_mode(flags);
+  } else if (optimizer == "sgd") {
+    out.set_word("training.optimizer", "sgd", "--optimizer");
+    flags.number("--sgd-momentum");
   } else if (optimizer && *optimizer != "adam") {
     out.fail(ErrorCode::kNotSupported, "--optimizer", *optimizer + " is not supported yet",
-             "adam or muon");
+             "adam, sgd or muon");
   }
   const auto clip = flags.number("--clip-grad");
   out.set_word("training.grad_clip", clip.value_or(1) > 0 ? "global" : "none", "--clip-grad");

@@ -28,6 +28,9 @@ Errors check_megatron(const Scenario& s) {
     add(errors, "layout.overlap.pp", "interleaved on 2 stages without overlapped transfers",
         "pp 3 or more, or overlap.pp true");
   }
+  if (s.training.fp4_products != Fp4Products::kAll) {
+    add(errors, "training.fp4_products", "fp4 beside fp8", "all");
+  }
   if (s.training.precision == DataType::kFp8 && s.training.fp8_recipe == "rowwise") {
     add(errors, "training.fp8_recipe", "the fp8 recipe rowwise",
         "delayed, current, mxfp8 or blockwise");

@@ -214,6 +214,7 @@ ArgumentBlock parallel_block(const Scenario& s) {
   if (l.offload.optimizer > 0) {
     block.flag("--optimizer-cpu-offload");
     block.value("--optimizer-offload-fraction", l.offload.optimizer);
+    block.flag_if(l.overlap.offload, "--overlap-cpu-optimizer-d2h-h2d");
   }
   if (l.offload.activations > 0) {
     block.value("--cpu-offloading-num-layers",
@@ -257,6 +258,16 @@ void add_precision(const Training& t, Block& block) {
     block.value("--fp8-recipe", t.fp8_recipe == "current" ? "tensorwise" : t.fp8_recipe);
     block.flag_if(t.fp8_params, "--fp8-param-gather");
   }
+  if (t.precision == DataType::kFp4) {
+    block.value("--fp4-format", "e2m1");
+    block.value("--fp4-recipe", "nvfp4");
+    block.flag_if(t.fp8_params, "--fp4-param-gather");
+  }
+  if (t.bf16_layers_at_start + t.bf16_layers_at_end > 0) {
+    block.flag("--first-last-layers-bf16");
+    block.value("--num-layers-at-start-in-bf16", t.bf16_layers_at_start);
+    block.value("--num-layers-at-end-in-bf16", t.bf16_layers_at_end);
+  }
 }
 
 void add_cuda_graphs(CudaGraphs graphs, Block& block) {
@@ -291,7 +302,8 @@ ArgumentBlock training_block(const Scenario& s) {
   }
   add_cuda_graphs(t.cuda_graphs, block);
   const bool muon = t.optimizer == Optimizer::kMuon;
-  block.value("--optimizer", muon ? "muon" : "adam");
+  const bool sgd = t.optimizer == Optimizer::kSgd;
+  block.value("--optimizer", muon ? "muon" : sgd ? "sgd" : "adam");
   if (muon) {
     const bool at_homes = t.muon_mode == MuonMode::kLayer;
     block.value("--muon-tp-mode", at_homes ? "layer_sharded" : name_of(t.muon_mode));

@@ -21,16 +21,15 @@ void read_deepspeed_section(JsonKeys& root, bool has_batch, ImportedScenario& ou
   if (const auto stage = keys.integer("zero_stage")) {
     out.set_integer("layout.zero", *stage, "deepspeed_config.zero_stage");
   }
-  const auto offload = [&](const char* key, const char* path) {
+  const auto offload = [&](const char* key, const char* path, const char* where) {
     const auto device = keys.text(key).value_or("none");
-    if (device == "nvme") {
-      out.warnings.push_back(keys.path_of(key) +
-                             ": NVMe is not modelled; stepcast offloads to host memory");
-    }
-    if (device != "none") out.set_number(path, 1, keys.path_of(key));
+    if (device == "none") return;
+    out.set_number(path, 1, keys.path_of(key));
+    if (device == "nvme") out.set_word(where, "nvme", keys.path_of(key));
   };
-  offload("offload_optimizer_device", "layout.offload.optimizer");
-  offload("offload_param_device", "layout.offload.parameters");
+  offload("offload_optimizer_device", "layout.offload.optimizer",
+          "layout.offload.optimizer_device");
+  offload("offload_param_device", "layout.offload.parameters", "layout.offload.parameter_device");
   if (const auto clip = keys.number("gradient_clipping")) {
     out.set_word("training.grad_clip", *clip > 0 ? "global" : "none",
                  "deepspeed_config.gradient_clipping");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graphs/graph_groups.h"
+#include "predict/host_update.h"
 #include "predict/pricing.h"
 #include "predict/run_costs.h"
 #include "predict/timed_orders.h"
@@ -139,7 +140,8 @@ class RankWriter {
       return;
     }
     if (const auto* call = what.as<CollectiveCall>()) return write_call(what, *call, i);
-    if (const auto* copy = what.as<HostCopy>()) return write_copy(what, *copy, i);
+    if (const auto* copy = what.host_copy()) return write_copy(what, *copy, i);
+    if (const auto* update = what.as<HostUpdate>()) return write_update(what, *update, i);
     write_transfer(what, i);
   }
 
@@ -234,6 +236,13 @@ class RankWriter {
       one.duration =
           price.latency + Seconds(static_cast<double>(copy.bytes) / price.rate_bound.value());
     }
+    one.lane = static_cast<std::uint16_t>(what.stream);
+    ends_[i] = add_on(what.stream, one, waits_of(what));
+  }
+
+  void write_update(const Instruction& what, const HostUpdate& update, std::size_t i) {
+    GraphNode one = node(NodeKind::kHost, what.name);
+    one.duration = host_update_time(in_.scenario, update);
     one.lane = static_cast<std::uint16_t>(what.stream);
     ends_[i] = add_on(what.stream, one, waits_of(what));
   }

@@ -50,6 +50,7 @@ Json class_object(const RankClass& rank_class) {
   out["reserved_bytes"] = rank_class.reserved_bytes;
   out["framework_bytes"] = rank_class.framework_bytes;
   out["device_bytes"] = device_bytes(rank_class);
+  if (rank_class.host_bytes > 0) out["host_bytes"] = rank_class.host_bytes;
   return out;
 }
 
@@ -85,6 +86,7 @@ Json prediction_object(const Scenario& scenario, const Prediction& prediction) {
         prediction.provenance[static_cast<std::size_t>(i)]);
   }
   put_figures(out, FigureGroup::kMemory, prediction);
+  if (prediction.peak_host > 0) out["peak_host_bytes"] = prediction.peak_host;
   out["rank_classes"] = Json::array();
   for (const RankClass& rank_class : prediction.rank_classes) {
     out["rank_classes"].push_back(class_object(rank_class));

@@ -52,6 +52,12 @@ std::vector<std::string> verdict_lines(const Scenario& scenario, const Predictio
   lines.push_back(fmt::format("{}: {} of {} GiB on the fullest GPU ({})",
                               name_of(verdict_of(prediction)), gib_text(prediction.peak_device),
                               gib_text(prediction.device_memory), percent_text(share, 0)));
+  if (prediction.peak_host > 0) {
+    const std::string of =
+        prediction.host_memory > 0 ? fmt::format(" of {}", gib_text(prediction.host_memory)) : "";
+    lines.push_back(fmt::format("{}{} GiB of host memory on the fullest node",
+                                gib_text(prediction.peak_host), of));
+  }
   lines.push_back(fmt::format("step time {} ({} to {}, central 90 %)",
                               time_text(prediction.step_time), time_text(prediction.step_time_low),
                               time_text(prediction.step_time_high)));

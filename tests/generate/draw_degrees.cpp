@@ -13,7 +13,11 @@ constexpr std::int64_t kMostReplayed = 512;  // passes of a stage, so that a for
 
 void draw_precision(Draw& draw, Sketch& s) {
   std::vector<DataType> offered;
-  for (const auto& [type, rate] : s.cluster.spec.accelerator.dense_peak) offered.push_back(type);
+  const Accelerator& device = s.cluster.spec.accelerator;
+  for (const auto& [type, rate] : device.dense_peak) {
+    const bool fits = s.framework->has_fp4 && traits_of(device.architecture).has_block_scales;
+    if (type != DataType::kFp4 || fits) offered.push_back(type);
+  }
   if (offered.empty()) return;
   s.precision = draw.of(offered);
   const bool usual = std::ranges::find(offered, DataType::kBf16) != offered.end();

@@ -110,10 +110,26 @@ void draw_deferred_head(Draw& draw, Sketch& s) {
 
 void draw_offload(Draw& draw, Sketch& s) {
   if (!draw.chance(0.15)) return;
-  // A share in host memory of what nobody forecasts yet is 0.
-  const auto share = [&] { return s.forecasts ? 0.0 : draw.chance(0.5) ? 1.0 : 0.5; };
-  if (draw.chance(0.5)) s.set("layout.offload.optimizer", share());
-  if (draw.chance(0.3)) s.set("layout.offload.parameters", share());
+  const auto& can = s.framework->offload;
+  const bool parts = can.parts || (can.sharded_parts && s.zero == 3);
+  const double share = parts && draw.chance(0.5) ? 0.5 : 1;
+  const bool parameters =
+      can.parameters && (s.zero == 3 || can.together) && share == 1 && draw.chance(0.5);
+  // States that go together have parameters that are sharded.
+  const bool fits = can.optimizer && s.zero >= 1 && (!can.together || parameters);
+  if (fits && draw.chance(0.6)) {
+    s.offloads = true;
+    s.set("layout.offload.optimizer", share);
+    if (parameters) s.set("layout.offload.parameters", 1);
+    if (draw.chance(0.3)) s.set("layout.overlap.offload", draw.chance(0.7));
+    if (draw.chance(0.3)) s.set("training.host_threads", draw.number({0, 1, 4}));
+    const bool on_disks =
+        can.disks && s.cluster.spec.disk_read.value() > 0 && s.cluster.spec.disk_write.value() > 0;
+    if (on_disks && draw.chance(0.5)) s.set("layout.offload.optimizer_device", "nvme");
+    if (on_disks && parameters && draw.chance(0.5)) {
+      s.set("layout.offload.parameter_device", "nvme");
+    }
+  }
   s.set("layout.offload.activations", 0.25 * static_cast<double>(draw.below(5)));
 }
 

@@ -16,7 +16,7 @@ using nlohmann::json;
 // Before the layout, which asks for them: adapters and unfused attention.
 void draw_mode(Draw& draw, Sketch& s) {
   const bool shared_experts = s.model.moe && s.etp > 1;  // whose adapters are not lowered
-  if (shared_experts || !draw.chance(0.15)) {
+  if (shared_experts || s.precision == DataType::kFp4 || !draw.chance(0.15)) {
     if (draw.chance(0.1)) s.set("training.mode", name_of(TrainingMode::kPretrain));
     return;
   }
@@ -41,6 +41,20 @@ void draw_attention(Draw& draw, Sketch& s) {
     s.set("training.attention_kernel",
           s.unfused ? "unfused" : draw.word({"triton", "fa1", "fa2", "fa3", "cudnn"}));
   }
+}
+
+// Products in fp8 and fp4 have layers in 16 bits in common; the rest is of fp4.
+void draw_narrow(Draw& draw, Sketch& s) {
+  if (s.framework->keeps_wide_layers && is_scaled(s.precision) && draw.chance(0.3)) {
+    const std::int64_t at_start = draw.below(2);
+    s.set("training.bf16_layers_at_start", at_start);
+    s.set("training.bf16_layers_at_end", draw.below(s.model.layers - at_start + 1));
+  }
+  if (s.precision != DataType::kFp4) return;
+  const bool mixed = draw.chance(0.5);
+  if (mixed || draw.chance(0.5)) s.set("training.fp4_products", mixed ? "mlp" : "all");
+  if (draw.chance(0.4)) s.set("training.fp8_params", !mixed && draw.chance(0.7));
+  if (draw.chance(0.4)) s.set("training.fp8_attention", mixed && draw.chance(0.7));
 }
 
 void draw_fp8(Draw& draw, Sketch& s) {
@@ -71,9 +85,14 @@ void draw_gradients(Draw& draw, Sketch& s) {
     if (clip == "post_validation" && !s.schedule->validates_after_step) clip = "global";
     s.set("training.grad_clip", clip);
   }
-  if (s.framework->has_muon && s.zero <= 1 && !s.adapters && draw.chance(0.15)) {
+  if (s.framework->has_muon && s.zero <= 1 && !s.adapters && !s.offloads && draw.chance(0.15)) {
     s.set("training.optimizer", "muon");
     if (draw.chance(0.7)) s.set("training.muon_mode", draw.of(muon_mode_names()));
+  }
+  if (!s.states("training.optimizer") && !s.states("training.moments_precision") &&
+      draw.chance(0.15)) {
+    const bool small = s.framework->has_small_optimizers && !s.offloads;
+    s.set("training.optimizer", small ? draw.word({"adamw_8bit", "adafactor", "sgd"}) : "sgd");
   }
   const bool partitions = s.zero >= 2 && s.framework->check_zero != nullptr;
   if (draw.chance(0.2)) s.set("training.no_sync", !partitions && draw.chance(0.7));
@@ -111,9 +130,10 @@ void draw_mode_and_attention(Draw& draw, Sketch& s) {
 
 void draw_training(Draw& draw, Sketch& s) {
   draw_fp8(draw, s);
+  draw_narrow(draw, s);
   draw_gradients(draw, s);
   draw_launches(draw, s);
-  if (draw.chance(0.1)) s.set("training.optimizer", "adamw");
+  if (!s.states("training.optimizer") && draw.chance(0.1)) s.set("training.optimizer", "adamw");
   if (draw.chance(0.15)) {
     const auto year = 2020 + draw.below(7);
     const auto month = 1 + draw.below(12);

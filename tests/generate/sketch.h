@@ -32,6 +32,7 @@ struct Sketch {
   bool adapters = false;
   bool full_recompute = false;
   bool pairs_exchanges = false;  // overlap.ep
+  bool offloads = false;  // states
 
   // Sets the key at a dotted path.
   void set(const std::string& path, nlohmann::json value);

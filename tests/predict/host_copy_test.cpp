@@ -71,7 +71,7 @@ struct CopyReplay {
 TEST(HostCopy, TakesItsBytesOverTheBandwidthOfItsLink) {
   const CopyReplay replayed(four_micro_batches());
   const double rate = replayed.scenario.cluster.spec.pcie_bandwidth.value();
-  const auto copies = replayed.spans<HostCopy>();
+  const auto copies = replayed.spans<ActivationCopy>();
   ASSERT_EQ(copies.size(), 2u * 4 * 4);  // there and back, four micro-batches of four blocks
   for (const CopyReplay::Span& copy : copies) {
     EXPECT_GT(copy.what->bytes(), 0);
@@ -87,7 +87,7 @@ TEST(HostCopy, SharesTheWayToTheHostWithItsNeighbour) {
   c.global_batch = 8;
   c.cluster = R"("base": "dgx-a100-80g", "nics_per_node": 4)";
   const CopyReplay together(c);
-  const auto one = alone.spans<HostCopy>(), two = together.spans<HostCopy>();
+  const auto one = alone.spans<ActivationCopy>(), two = together.spans<ActivationCopy>();
   ASSERT_EQ(one.size(), two.size());
   for (std::size_t i = 0; i < one.size(); ++i) {
     EXPECT_NEAR(two[i].end - two[i].start, 2 * (one[i].end - one[i].start), 1e-11);
@@ -98,7 +98,7 @@ TEST(HostCopy, RunsBesideTheNextForward) {
   const CopyReplay replayed(four_micro_batches());
   const auto runs = replayed.spans<RunPass>();
   int beside = 0;
-  for (const CopyReplay::Span& copy : replayed.spans<HostCopy>()) {
+  for (const CopyReplay::Span& copy : replayed.spans<ActivationCopy>()) {
     for (const CopyReplay::Span& run : runs) {
       const bool later = run.what->slot()->micro_batch != copy.what->slot()->micro_batch;
       if (later && copy.start >= run.start && copy.start < run.end) ++beside;
@@ -116,7 +116,7 @@ TEST(HostCopy, ThatABackwardWaitsForIsExposed) {
   c.global_batch = 1;
   c.layers = 6;
   const CopyReplay replayed(c);
-  const auto copies = replayed.spans<HostCopy>();
+  const auto copies = replayed.spans<ActivationCopy>();
   const auto runs = replayed.spans<RunPass>();
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[1].what->waits.size(), 8u);  // more than fit beside the instruction itself

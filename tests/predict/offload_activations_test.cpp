@@ -28,7 +28,7 @@ GptCase offloading(double fraction, int layers) {
 std::int64_t copies(const Program& program, CopyDirection direction) {
   std::int64_t out = 0;
   for (const Instruction& what : program.roles.front().instructions) {
-    const auto* copy = what.as<HostCopy>();
+    const auto* copy = what.as<ActivationCopy>();
     if (copy != nullptr && copy->direction == direction) ++out;
   }
   return out;
@@ -52,7 +52,7 @@ TEST(OffloadActivations, BalanceOutOverAStep) {
   for (const Instruction& what : program.roles.front().instructions) {
     on_host += what.host_birth() - what.host_death();
     EXPECT_GE(on_host, 0);
-    if (const auto* copy = what.as<HostCopy>()) {
+    if (const auto* copy = what.as<ActivationCopy>()) {
       const MemoryParts& parts =
           copy->direction == CopyDirection::kToHost ? what.death : what.birth;
       EXPECT_EQ(total(parts), copy->bytes);
@@ -79,7 +79,7 @@ TEST(OffloadActivations, HoldNoGatherUp) {
     if (!what.is<CollectiveCall>()) continue;
     ++gathers;
     for (const InstructionIndex wait : what.waits) {
-      EXPECT_FALSE(list[static_cast<std::size_t>(wait)].is<HostCopy>()) << what.name;
+      EXPECT_FALSE(list[static_cast<std::size_t>(wait)].is<ActivationCopy>()) << what.name;
     }
   }
 }
@@ -90,7 +90,7 @@ TEST(OffloadActivations, ComeBackOneLayerAhead) {
   const std::vector<Instruction>& list = program.roles.front().instructions;
   int returned = 0;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const auto* copy = list[i].as<HostCopy>();
+    const auto* copy = list[i].as<ActivationCopy>();
     if (copy == nullptr || copy->direction == CopyDirection::kToHost) continue;
     ++returned;
     const auto* behind = list[i + 1].as<RunPass>();
@@ -128,7 +128,7 @@ TEST(OffloadActivations, OfAPipelineAreThoseOfEachChunk) {
       std::map<std::int32_t, ByteCount> left, back;
       std::int64_t copies = 0;
       for (const Instruction& what : role.instructions) {
-        const auto* copy = what.as<HostCopy>();
+        const auto* copy = what.as<ActivationCopy>();
         if (copy == nullptr) continue;
         (copy->direction == CopyDirection::kToHost ? left : back)[copy->slot.chunk] += copy->bytes;
         ++copies;

@@ -122,7 +122,7 @@ TEST(StepCheck, NamesSavedActivationsThatStayInHostMemory) {
   c.layers = 6;
   c.extra_layout = R"(, "offload": {"activations": 0.5})";
   const auto comes_back = [](const Instruction& what) {
-    const auto* copy = what.as<HostCopy>();
+    const auto* copy = what.as<ActivationCopy>();
     return copy != nullptr && copy->direction == CopyDirection::kFromHost;
   };
   StepOf step(c);

@@ -78,7 +78,7 @@ class Draw : testing::Draws {
     if (chance(3)) out["training"]["lora_targets"] = {"qkv"};
     if (chance(4)) out["training"]["lora_targets"] = {"qkv", "attention_out"};
     if (chance(2)) out["layout"]["recompute"] = chance(4) ? "selective" : "full";
-    if (chance(4)) out["layout"]["offload"] = {{"parameters", 1}, {"optimizer", chance(2) ? 1 : 0}};
+    if (chance(4)) out["layout"]["offload"] = {{"parameters", 1}, {"optimizer", 1}};
     if (chance(8)) out["layout"]["tp"] = 2;
     return out;
   }

@@ -204,7 +204,7 @@ TEST(MegatronImport, WhatMegatronRefusesIsRefusedByItsFlag) {
   EXPECT_TRUE(has(errors_of("--fp16"), "--fp16"));
   EXPECT_TRUE(has(errors_of("--optimizer-cpu-offload"), "--use-precision-aware-optimizer"));
   EXPECT_TRUE(has(errors_of("--attention-backend flesh"), "did you mean 'flash'"));
-  EXPECT_TRUE(has(errors_of("--optimizer sgd"), "not supported yet"));
+  EXPECT_TRUE(has(errors_of("--optimizer lion"), "not supported yet"));
   EXPECT_TRUE(has(to_string(import("echo nothing").errors), "holds no command"));
   EXPECT_TRUE(has(to_string(import("run --num-layers x").errors), "'x' is no count"));
 }
@@ -216,6 +216,19 @@ TEST(MegatronImport, ReadsGroupsOfMicroBatches) {
   const SortedJson out = scenario_of(group + "--num-virtual-stages-per-pipeline-rank 2");
   EXPECT_EQ(out["layout"]["micro_batch_group"], 5);
   EXPECT_FALSE(scenario_of(group)["layout"].contains("micro_batch_group"));
+}
+
+TEST(MegatronImport, NarrowProductsAndOffloadedStates) {
+  const SortedJson out = scenario_of(
+      "--fp4-format e2m1 --fp4-recipe nvfp4 --first-last-layers-bf16 "
+      "--num-layers-at-end-in-bf16 14 --optimizer sgd --use-precision-aware-optimizer "
+      "--optimizer-cpu-offload --optimizer-offload-fraction 0.25 --overlap-cpu-optimizer-d2h-h2d");
+  EXPECT_EQ(out["training"]["precision"], "fp4");
+  EXPECT_EQ(out["training"]["bf16_layers_at_start"], 1);
+  EXPECT_EQ(out["training"]["bf16_layers_at_end"], 14);
+  EXPECT_EQ(out["training"]["optimizer"], "sgd");
+  EXPECT_EQ(out["layout"]["offload"]["optimizer"], 0.25);
+  EXPECT_EQ(out["layout"]["overlap"]["offload"], true);
 }
 
 TEST(MegatronImport, SequenceParallelWithoutTensorParallelIsSaidToBeOff) {

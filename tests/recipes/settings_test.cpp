@@ -92,6 +92,18 @@ TEST(DeepSpeedImport, ZeroPrecisionAndOffload) {
   EXPECT_EQ(out["training"]["grad_clip"], "global");
 }
 
+TEST(DeepSpeedImport, StatesOnDisks) {
+  const SortedJson out = deepspeed(R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 1,
+    "bf16": {"enabled": true}, "optimizer": {"type": "SGD"},
+    "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/d"},
+      "offload_param": {"device": "nvme", "nvme_path": "/d"}}})");
+  EXPECT_EQ(out["layout"]["offload"], SortedJson({{"optimizer", 1.0},
+                                                  {"optimizer_device", "nvme"},
+                                                  {"parameters", 1.0},
+                                                  {"parameter_device", "nvme"}}));
+  EXPECT_EQ(out["training"]["optimizer"], "sgd");
+}
+
 TEST(DeepSpeedImport, AutoIsTheTrainersAndUnknownKeysAreNamed) {
   const ImportedScenario out = read_deepspeed(input_of(
       R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",

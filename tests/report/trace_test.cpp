@@ -104,8 +104,10 @@ TEST(Trace, NamesCommunicationAsNcclDoes) {
 
 // Offloaded activations, as the forecast of such a program records them.
 TEST(Trace, NamesCopiesAsCudaDoes) {
-  Instruction leaves{Stream::kCopyOut, "copy_out", HostCopy{CopyDirection::kToHost, 64, {}, 0, 1}};
-  Instruction returns{Stream::kCopyIn, "copy_in", HostCopy{CopyDirection::kFromHost, 64, {}, 0, 1}};
+  Instruction leaves{Stream::kCopyOut, "copy_out",
+                     ActivationCopy{{CopyDirection::kToHost, 64}, {}, 0, 1}};
+  Instruction returns{Stream::kCopyIn, "copy_in",
+                      ActivationCopy{{CopyDirection::kFromHost, 64}, {}, 0, 1}};
   Prediction prediction = made_prediction();
   prediction.slices = {slice_of(leaves, 0, Seconds(0), Seconds(1e-6)),
                        slice_of(returns, 0, Seconds(2e-6), Seconds(1e-6))};

@@ -42,6 +42,8 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   rules.gathers_by_matrix = true;
   rules.gathers_into_lists = layout.zero == 3 && !training.release.has(kFlatGathers);
   rules.most_live_elements = kMostLiveElements;
+  rules.sums_on_host = true;  // stage_1_and_2.py and stage3.py: the partition is a pinned tensor
+  rules.host_threads = 0;     // csrc/adam/cpu_adam.cpp: OpenMP over all cores it may use
   // runtime/utils.py: PartitionedTensor.from_meta reads a message on the host.
   rules.host_sync_after_p2p = true;
   // Megatron's tensor_parallel/data.py: broadcast_data reads the sizes of each batch off the GPU.
@@ -99,6 +101,7 @@ extern const FrameworkTraits kDeepSpeed = {
     .offers = offers,
     .offers_pipeline_overlap = offers_no_overlap,
     .context_methods = kContextMethods,
+    .offload = {.optimizer = true, .sharded_parts = true, .parameters = true, .disks = true},
     .attention_kernel = flash_attention_package,
     .check_zero = check_zero,
 };

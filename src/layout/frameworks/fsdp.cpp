@@ -42,6 +42,7 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   rules.shards_parameters_with_gradients = true;
   // torch/_inductor/fx_passes/micro_pipeline_tp.py fuses a product with the reduction it feeds.
   rules.sums_input_gradients = true;
+  rules.sums_on_host = true;  // _fsdp_param_group.py: CPUOffloadPolicy
   // Autograd keeps what DTensor's redistribution gathered.
   rules.keeps_gathered_inputs = true;
   return rules;
@@ -87,6 +88,10 @@ extern const FrameworkTraits kFsdp = {
     .context_methods = kContextMethods,
     .shards_in_groups = true,  // a mesh of two dimensions
     .recomputes_operations = true,
+    .offload = {.optimizer = true, .parameters = true, .together = true},  // CPUOffloadPolicy
+    .has_small_optimizers = true,  // bitsandbytes, torchao, torch.optim.Adafactor
+    .has_fp4 = true,               // torchao: NVFP4LinearConverter
+    .keeps_wide_layers = true,     // filter_fqns of torchtitan's converters
     // torch/distributed/tensor/experimental/_attention.py: _SDPAMerger and
     // _templated_ring_attention_backward with convert_to_f32; torchtitan's models repeat keys and
     // values for each query head before (repeat_kv).

@@ -119,6 +119,11 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   // weights takes it).
   rules.shares_expert_adapters = true;
   rules.norms_into_products = true;  // TELayerNormColumnParallelLinear
+  // core/optimizer/cpu_offloading: HybridDeviceOptimizer has parameters of its own on the host, and
+  // the device keeps the fp32 weights that come back.
+  rules.offloads_moments = true;
+  // Ranks that Slurm starts have their part of the cores; torchrun sets OMP_NUM_THREADS to 1.
+  rules.host_threads = 0;
   rules.expert_host = expert_host(training.release);
   add_megatron_model(rules);
   rules.fuses_loss = !training.release.newest() && training.release.has(kFusedLoss);
@@ -181,11 +186,14 @@ extern const FrameworkTraits kMegatron = {
     .offers = offers,
     .offers_pipeline_overlap = interleaves,  // overlap_p2p_comm is forced off without
     .context_methods = kContextMethods,
-    .pairs_passes = true,          // --overlap-moe-expert-parallel-comm
-    .hides_in_exchanges = true,    // --moe-shared-expert-overlap
-    .defers_head = true,           // --defer-embedding-wgrad-compute
-    .has_muon = true,              // --optimizer muon
-    .validates_after_step = true,  // sail-sg/zero-bubble-pipeline-parallelism
+    .pairs_passes = true,                           // --overlap-moe-expert-parallel-comm
+    .hides_in_exchanges = true,                     // --moe-shared-expert-overlap
+    .defers_head = true,                            // --defer-embedding-wgrad-compute
+    .has_muon = true,                               // --optimizer muon
+    .offload = {.optimizer = true, .parts = true},  // --optimizer-offload-fraction
+    .has_fp4 = true,                                // --fp4-format
+    .keeps_wide_layers = true,                      // --first-last-layers-bf16
+    .validates_after_step = true,                   // sail-sg/zero-bubble-pipeline-parallelism
     .attention_kernel = attention_kernel,
     .flash_attention_since = kFlashAttention,
     .sequence_parallel_since = kSequenceParallel,
