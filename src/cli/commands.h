@@ -11,7 +11,8 @@ namespace stepcast::cli {
 
 // All that this build of the program has, in the order of its help.
 std::vector<Command> add_commands(CommandLine program);
-// Those that words of a user may need: the one that they begin with, where they name no other.
+// The commands that words of a user may need: the one that they begin with, where they name no
+// other.
 std::vector<Command> add_commands_for(CommandLine program, std::span<char* const> words);
 
 Command add_predict(CommandLine program);

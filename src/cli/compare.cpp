@@ -316,6 +316,7 @@ Errors Comparison::run(const std::vector<Axis>& axes, const std::vector<WhatIf>&
 
 // Forecasts the points that are drawn once more, with the slices of their passes.
 Errors Comparison::draw_pipelines() {
+  report_.pipelines = flags_.pipeline;
   PredictOptions options;
   options.trace = true;
   for (const std::size_t index : drawn_beside(report_)) {

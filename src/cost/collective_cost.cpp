@@ -49,7 +49,7 @@ struct CollectiveCosts::Tables {
   Errors errors;
   std::optional<MpiCollectives> mpi;  // of ranks on processors
 
-  // What groups and pairs that lie alike have been found to pay, for several threads.
+  // Prices of groups and pairs that lie alike are found once, for several threads.
   std::mutex mutex;
   std::map<std::pair<SendShape, CollectiveKind>, Reached> reached;
   std::map<std::pair<SendShape, ByteCount>, CollectivePrice> sends;

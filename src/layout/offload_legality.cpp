@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <vector>
 
 #include "layout/choices.h"
 #include "layout/framework.h"
@@ -10,6 +11,15 @@
 
 namespace stepcast {
 namespace {
+
+// The frameworks that have it, as "this or that".
+std::string offloading(bool FrameworkTraits::OffloadTraits::*what) {
+  std::vector<std::string> names;
+  for (const FrameworkTraits* framework : frameworks()) {
+    if (framework->offload.*what) names.emplace_back(framework->name);
+  }
+  return one_of(names);
+}
 
 constexpr const char* kOptimizer = "layout.offload.optimizer";
 constexpr const char* kParameters = "layout.offload.parameters";
@@ -30,7 +40,7 @@ void check_parameters(const Scenario& s, Findings& findings) {
   }
   if (!framework.offload.parameters) {
     findings.illegal(kParameters, fmt::format("{} keeps parameters on the device", framework.name),
-                     "0, or framework deepspeed or fsdp");
+                     "0, or framework " + offloading(&FrameworkTraits::OffloadTraits::parameters));
   } else if (offload.parameters < 1) {
     findings.illegal(kParameters, fmt::format("{} offloads all or none", framework.name), "0 or 1");
   } else if (s.layout.zero != 3 && !s.rules.shards_parameters_with_gradients) {
@@ -72,7 +82,7 @@ void check_disks(const Scenario& s, Findings& findings) {
       findings.illegal(key, "nvme, and nothing is offloaded", "leave it out");
     } else if (!framework.offload.disks) {
       findings.illegal(key, fmt::format("{} does not offload to disks", framework.name),
-                       "cpu, or framework deepspeed");
+                       "cpu, or framework " + offloading(&FrameworkTraits::OffloadTraits::disks));
     } else if (spec.disk_read.value() <= 0 || spec.disk_write.value() <= 0) {
       findings.illegal(key, fmt::format("{} states no disks", spec.name),
                        "cpu, or the cluster's disk_read and disk_write, as \"25 GB/s\"");

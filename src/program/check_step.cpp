@@ -240,7 +240,7 @@ class StepCheck {
     }
     const auto* call = what.as<CollectiveCall>();
     const bool opens = call != nullptr && call->purpose == Purpose::kParameters &&
-                       call->elements.size() > 0 && total(what.birth) > total(what.death);
+                       call->elements.size() > 0 && total(what.birth) > 0;
     if (opens) expect(parameters_.hold(call->elements), "these parameters are gathered");
   }
   void close_windows(const Instruction& what) {

@@ -219,7 +219,7 @@ BufferId backward(const Scenario& scenario, const HeadWeights& weights, BlockBui
   builder.uses({weights.table});
   BufferId reduced = builder.enter_backward("head_input_gradient", partial);
   if (trained) {
-    // What waits keeps this rank's share of the input and gathers it when its turn has come
+    // A gradient that waits keeps this rank's share of the input and gathers it when its turn comes
     // (Megatron-LM, core/utils.py: drain_embedding_wgrad_compute).
     if (waits) builder.among_weight_gradients([&] { x = gather(); });
     builder.weight_gradient("logits_wgrad", weights.table, shape.vocab, width, {gradient, x}, true);

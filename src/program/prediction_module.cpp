@@ -4,6 +4,17 @@
 #include "program/embedding_block.h"
 
 namespace stepcast {
+namespace {
+
+// A layer like the model's last, but in fp8 even where the last layers stay in 16 bits: Megatron-LM
+// asks for the context of fp8 without a layer's number (multi_token_prediction.py).
+LayerKind kind_of_module(const Scenario& scenario) {
+  LayerKind kind = kind_of(scenario, scenario.model.layers - 1);
+  kind.wide = false;
+  return kind;
+}
+
+}  // namespace
 
 PredictionModule::PredictionModule(const Scenario& scenario, ParameterId table, std::int64_t ahead,
                                    BlockBuilder& builder)
@@ -18,7 +29,7 @@ PredictionModule::PredictionModule(const Scenario& scenario, ParameterId table, 
             {"mtp_join", builder.shape().hidden / builder.shape().tp, 2 * builder.shape().hidden,
              Cut::kRows},
             false),
-      layer_(scenario, kind_of(scenario, scenario.model.layers - 1), builder) {}
+      layer_(scenario, kind_of_module(scenario), builder) {}
 
 BufferId PredictionModule::forward(BufferId hidden) {
   const Shape& shape = builder_.shape();

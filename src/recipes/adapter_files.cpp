@@ -23,6 +23,25 @@ void refuse(Errors& errors, const char* path, std::string message, std::string h
   errors.push_back({ErrorCode::kIllegal, std::move(message), "", path, std::move(hint)});
 }
 
+void refuse_offload(const Layout& l, const char* trainer, Errors& errors) {
+  // FSDP moves shards and their optimizer to the host, or neither.
+  const Offload& offload = l.offload;
+  const bool whole_offload = offload.parameters == offload.optimizer &&
+                             (offload.parameters == 0 || offload.parameters == 1);
+  const bool whole_activations = offload.activations == 0 || offload.activations == 1;
+  if (!whole_offload || !whole_activations) {
+    refuse(errors, whole_offload ? "layout.offload.activations" : "layout.offload.parameters",
+           fmt::format("a part of offload cannot be said in {}", trainer),
+           "parameters and optimizer both 0 or both 1; activations 0 or 1");
+  }
+  if (l.dp == 1 && offload.parameters > 0) {
+    refuse(errors, "layout.offload.parameters",
+           fmt::format("offload from one GPU cannot be said in {}, which shards nothing there",
+                       trainer),
+           "0, or several GPUs");
+  }
+}
+
 // Both trainers lack the rest: they shard parameters over data parallel ranks and nothing else.
 Errors common_refusals(const Scenario& s, const char* trainer) {
   Errors errors;
@@ -53,16 +72,7 @@ Errors common_refusals(const Scenario& s, const char* trainer) {
     refuse(errors, "layout.shard_group",
            fmt::format("{} cannot be said in {}", l.shard_group, trainer), "0, one group of all");
   }
-  // FSDP moves shards and their optimizer to the host, or neither.
-  const Offload& offload = l.offload;
-  const bool whole_offload = offload.parameters == offload.optimizer &&
-                             (offload.parameters == 0 || offload.parameters == 1);
-  const bool whole_activations = offload.activations == 0 || offload.activations == 1;
-  if (!whole_offload || !whole_activations) {
-    refuse(errors, whole_offload ? "layout.offload.activations" : "layout.offload.parameters",
-           fmt::format("a part of offload cannot be said in {}", trainer),
-           "parameters and optimizer both 0 or both 1; activations 0 or 1");
-  }
+  refuse_offload(l, trainer, errors);
   const Recompute& r = l.recompute;
   const bool whole = r.mode == RecomputeMode::kFull && r.layers == 0 && r.every == 1;
   if (r.mode != RecomputeMode::kNone && !whole) {

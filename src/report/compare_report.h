@@ -41,6 +41,7 @@ struct CompareReport {
   std::vector<std::string> what_if;        // changes in all forecasts, "nic=+20%"
   std::vector<Sensitivity> sensitivity;    // of the best point, widest first
   double change = 0;                       // of each resource, a fraction
+  bool pipelines = false;                  // drawn in text too, of points with slices
 };
 
 // The points that have a forecast: first those that fit, by step time, then those that do not fit.

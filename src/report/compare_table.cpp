@@ -148,7 +148,7 @@ Written written(const CompareReport& report, Form form) {
     out += heading("Forecasts", form) + shown(grid(report), form);
     out += heading("Where the time of the mean rank goes", form) + shown(parts(report), form);
   }
-  if (const auto drawn = with_pipelines(report); !drawn.empty()) {
+  if (const auto drawn = with_pipelines(report); report.pipelines && !drawn.empty()) {
     std::vector<NamedPipeline> pipelines;
     for (const std::size_t index : drawn) {
       const ComparedPoint& point = report.points[index];

@@ -28,7 +28,12 @@ struct Prediction::Made {
   bool pictures = false;
 
   ForecastReport report() const {
-    return {scenario, prediction, run, recorded, profile ? &*profile : nullptr, seed};
+    return {.scenario = scenario,
+            .prediction = prediction,
+            .run = run,
+            .recorded = recorded,
+            .explained = profile ? &*profile : nullptr,
+            .seed = seed};
   }
 };
 

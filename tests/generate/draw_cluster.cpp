@@ -60,6 +60,10 @@ void draw_overrides(Draw& draw, json& out) {
     out["pod_nodes"] = 4;
     out["pod_oversubscription"] = draw.number({1, 3});
   }
+  if (draw.chance(0.5)) {
+    out["disk_read"] = draw.word({"5 GB/s", "25 GB/s"});
+    out["disk_write"] = draw.word({"4 GB/s", "20 GB/s"});
+  }
   if (draw.chance(0.05)) out["nvlink_domain_nodes"] = draw.number({1, 2, 4});
 }
 

@@ -16,7 +16,11 @@ void draw_precision(Draw& draw, Sketch& s) {
   const Accelerator& device = s.cluster.spec.accelerator;
   for (const auto& [type, rate] : device.dense_peak) {
     const bool fits = s.framework->has_fp4 && traits_of(device.architecture).has_block_scales;
-    if (type != DataType::kFp4 || fits) offered.push_back(type);
+    if (type != DataType::kFp4) {
+      offered.push_back(type);
+    } else if (fits) {
+      offered.insert(offered.end(), 3, type);  // few devices have it
+    }
   }
   if (offered.empty()) return;
   s.precision = draw.of(offered);
@@ -128,8 +132,9 @@ void draw_batch(Draw& draw, Sketch& s) {
   if (s.schedule->whole_groups) m = s.pp * draw.number({1, 2, 3});
   m = std::max(m, s.schedule->least_rounds * s.pp);
   while (m > s.pp && m * s.pp * s.chunks > kMostReplayed) m -= s.pp;
-  if (s.schedule->whole_groups && m > s.pp && draw.chance(0.3)) {
-    const std::int64_t group = draw.number({s.pp, m - s.pp, m});  // a last group of pp, or none
+  if (s.schedule->whole_groups && draw.chance(0.8)) {
+    const std::int64_t rest = std::max(s.pp, m - s.pp);
+    const std::int64_t group = draw.number({s.pp, rest, m});  // a last group of pp, or none
     s.set("layout.micro_batch_group", group);
   }
   s.micro_batches = m;

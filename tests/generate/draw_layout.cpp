@@ -109,7 +109,7 @@ void draw_deferred_head(Draw& draw, Sketch& s) {
 }
 
 void draw_offload(Draw& draw, Sketch& s) {
-  if (!draw.chance(0.15)) return;
+  if (!draw.chance(0.3)) return;
   const auto& can = s.framework->offload;
   const bool parts = can.parts || (can.sharded_parts && s.zero == 3);
   const double share = parts && draw.chance(0.5) ? 0.5 : 1;
@@ -129,6 +129,10 @@ void draw_offload(Draw& draw, Sketch& s) {
     if (on_disks && parameters && draw.chance(0.5)) {
       s.set("layout.offload.parameter_device", "nvme");
     }
+  }
+  if (!s.offloads && draw.chance(0.2)) {  // as it is without a word
+    s.set("layout.offload.optimizer_device", "cpu");
+    s.set("layout.offload.parameter_device", "cpu");
   }
   s.set("layout.offload.activations", 0.25 * static_cast<double>(draw.below(5)));
 }
@@ -188,6 +192,9 @@ void draw_within_exchanges(Draw& draw, Sketch& s) {
   if (!s.model.moe) return;
   if (s.pairs_exchanges) {
     s.set("layout.overlap.expert_wgrad", draw.chance(0.5));
+  } else if (draw.chance(0.2)) {
+    s.set("layout.overlap.expert_wgrad", false);
+    s.set("layout.overlap.shared_experts", false);
   } else if (s.model.moe->shared_ffn > 0 && s.framework->hides_in_exchanges && s.ep > 1 &&
              s.model.moe->dispatcher == MoeDispatcher::kAllToAll) {
     s.set("layout.overlap.shared_experts", draw.chance(0.5));

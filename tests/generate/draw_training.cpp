@@ -52,7 +52,7 @@ void draw_narrow(Draw& draw, Sketch& s) {
   }
   if (s.precision != DataType::kFp4) return;
   const bool mixed = draw.chance(0.5);
-  if (mixed || draw.chance(0.5)) s.set("training.fp4_products", mixed ? "mlp" : "all");
+  if (mixed || draw.chance(0.8)) s.set("training.fp4_products", mixed ? "mlp" : "all");
   if (draw.chance(0.4)) s.set("training.fp8_params", !mixed && draw.chance(0.7));
   if (draw.chance(0.4)) s.set("training.fp8_attention", mixed && draw.chance(0.7));
 }

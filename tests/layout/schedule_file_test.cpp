@@ -84,13 +84,14 @@ TEST_F(ScheduleFile, MayHaveABackwardInTwoParts) {
   EXPECT_EQ(orders[0][3], (Slot{Pass::kWeightGradient, 0, 0}));
 }
 
-// Four stages and twelve micro-batches: what export writes of a schedule is read as that order, on
-// the same stages, and may end its step as that schedule does.
+// Four stages and twelve micro-batches: what export writes of a schedule, but of one with two
+// copies of the model, is read as that order, on the same stages, and may end its step as that
+// schedule does.
 TEST_F(ScheduleFile, HoldsTheOrderOfEverySchedule) {
   int folded = 0;
   for (std::size_t row = 0; row < schedules().size(); ++row) {
     const Schedule& rules = *schedules()[row];
-    if (!rules.is_supported()) continue;
+    if (!rules.is_made() || rules.feeds_both_ends()) continue;
     const std::int64_t chunks = rules.chunks == Schedule::kSeveral    ? 3
                                 : rules.chunks == Schedule::kOneOrTwo ? 2
                                                                       : rules.chunks;

@@ -69,7 +69,10 @@ TEST(HostUpdate, IsExposedWithTheCopiesAroundIt) {
   const Prediction with = forecast(scenario), without = forecast(gpt(offloading(0)));
   EXPECT_NEAR(with.time.exposed_offload.value(), least, 0.03 * least);
   EXPECT_EQ(without.time.exposed_offload.value(), 0);
-  EXPECT_NEAR(with.step_time.value() - without.step_time.value(), least, 0.1 * least);
+  // A part hides what the update on the device takes, and what waits for it.
+  const double longer = with.step_time.value() - without.step_time.value();
+  EXPECT_LT(longer, 1.03 * least);
+  EXPECT_GT(longer, 0.7 * least);
 }
 
 TEST(HostUpdate, TakesLongerAndFreesMoreWithTheFraction) {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "core/each.h"
+#include "program/block_builder.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -50,8 +51,9 @@ TEST(Program, ATableOfAnotherWidthIsProjectedInAndOut) {
           "training": {"framework": "deepspeed", "global_batch": 1, "sequence_length": 1024},
           "layout": {"zero": 0}})");
   const Program program = lower(scenario);
-  EXPECT_EQ(program.roles[0].parameters, count_parameters(scenario.model).total());
-  const double s = 1024, h = 1024, e = 512, vocab = static_cast<double>(scenario.model.vocab);
+  const std::int64_t padding = Shape(scenario).vocab - scenario.model.vocab;
+  EXPECT_EQ(program.roles[0].parameters, count_parameters(scenario.model).total() + padding * 512);
+  const double s = 1024, h = 1024, e = 512, vocab = static_cast<double>(Shape(scenario).vocab);
   std::map<BlockKind, double> forward, backward;
   for (const BlockId id : program.roles[0].chunks[0].blocks) {
     const Block& block = program.block(id);

@@ -14,12 +14,12 @@
 namespace stepcast {
 namespace {
 
-Pipeline pipeline_of(ScheduleKind kind, std::int64_t stages, std::int64_t micro_batches) {
+Pipeline dual_pipeline(ScheduleKind kind, std::int64_t stages, std::int64_t micro_batches) {
   return {stages, 2, micro_batches, rules_of(kind).placement};
 }
 
 // Times of one chunk; `pair` is that of a forward and a whole backward that run together.
-struct Work {
+struct PassWork {
   double forward, input_gradient, weight_gradient, pair;
   double apart() const { return forward + input_gradient + weight_gradient; }
   double of(Pass pass) const {
@@ -33,7 +33,8 @@ struct Work {
 // begins when both have what they need, and hands on both results at its end.
 class PairedReplay {
  public:
-  PairedReplay(const Pipeline& pipeline, const std::vector<StageOrder>& orders, const Work& work)
+  PairedReplay(const Pipeline& pipeline, const std::vector<StageOrder>& orders,
+               const PassWork& work)
       : pipeline_(pipeline), work_(work) {
     for (const StageOrder& order : orders) cut(order);
   }
@@ -105,7 +106,7 @@ class PairedReplay {
   }
 
   const Pipeline& pipeline_;
-  Work work_;
+  PassWork work_;
   std::vector<std::vector<StageOrder>> steps_;
   std::map<Key, double> forwards_, gradients_;
 };
@@ -116,7 +117,7 @@ class PairedReplay {
 // each, 2 rounds of pairs, B B, B B without W, W W.
 TEST(DualPipe, OrderIsTheAuthorsOwn) {
   const ScheduleKind kind = schedule_named("dualpipe");
-  const Pipeline pipeline = pipeline_of(kind, 4, 8);
+  const Pipeline pipeline = dual_pipeline(kind, 4, 8);
   EXPECT_EQ(to_csv(pipeline, make_orders(kind, pipeline)),
             "0F0,0F1,0F2,3F4,3I4,3W4,3F5,0F3,3B5,3F6,0B0,3B6,3F7,0B1,3B7,0I2,0W2,0I3,0W3\n"
             "1F0,2F4,1F1,2F5,1F2,2B4,2F6,1B0,1F3,2B5,2F7,1B1,2B6,1B2,2I7,1I3,2W7,1W3\n"
@@ -133,9 +134,9 @@ TEST(DualPipe, BubbleOfPairsThatRunTogetherIsTheClosedForm) {
     const bool mirrored = rules_of(kind).feeds_both_ends();
     for (std::int64_t stages = 2; stages <= 12; stages += 2) {
       for (std::int64_t m = 2 * stages; m <= 4 * stages; m += 2) {
-        for (const Work& work :
-             {Work{1, 1, 1, 2}, Work{1, 1, 1, 3}, Work{10, 11, 8, 24}, Work{10, 11, 8, 29}}) {
-          const Pipeline pipeline = pipeline_of(kind, stages, m);
+        for (const PassWork& work : {PassWork{1, 1, 1, 2}, PassWork{1, 1, 1, 3},
+                                     PassWork{10, 11, 8, 24}, PassWork{10, 11, 8, 29}}) {
+          const Pipeline pipeline = dual_pipeline(kind, stages, m);
           PairedReplay replay(pipeline, make_orders(kind, pipeline), work);
           const auto passes = static_cast<double>(mirrored ? m : 2 * m);
           const auto pairs = static_cast<double>(replay.pairs());
@@ -155,9 +156,9 @@ TEST(DualPipe, BubbleOfPairsThatRunTogetherIsTheClosedForm) {
 // less.
 TEST(DualPipe, BubbleOfPassesInARowIsShorter) {
   const ScheduleKind kind = schedule_named("dualpipe");
-  for (const Work& work : {Work{1, 1, 1, 3}, Work{10, 11, 8, 29}}) {
+  for (const PassWork& work : {PassWork{1, 1, 1, 3}, PassWork{10, 11, 8, 29}}) {
     for (std::int64_t stages = 2; stages <= 12; stages += 2) {
-      const Pipeline pipeline = pipeline_of(kind, stages, 2 * stages + 2);
+      const Pipeline pipeline = dual_pipeline(kind, stages, 2 * stages + 2);
       const ChunkTimes each{work.forward, work.input_gradient, work.weight_gradient};
       PassTimes times;
       times.chunks.assign(static_cast<std::size_t>(stages), {each, each});
@@ -178,7 +179,7 @@ TEST(DualPipe, EveryStageHoldsOneMoreThanThereAreChunks) {
   for (const char* name : {"dualpipe", "dualpipev"}) {
     const ScheduleKind kind = schedule_named(name);
     for (std::int64_t stages = 2; stages <= 16; stages += 2) {
-      const Pipeline pipeline = pipeline_of(kind, stages, 2 * stages);
+      const Pipeline pipeline = dual_pipeline(kind, stages, 2 * stages);
       for (const StageOrder& order : each_of(make_orders(kind, pipeline))) {
         EXPECT_EQ(most_in_flight(order), pipeline.all_chunks() + 1) << name << " " << stages;
       }
@@ -189,7 +190,7 @@ TEST(DualPipe, EveryStageHoldsOneMoreThanThereAreChunks) {
 // Both copies get the gradients of a chunk in the same order.
 TEST(DualPipe, StagesThatMirrorEachOtherRunTheSamePasses) {
   const ScheduleKind kind = schedule_named("dualpipe");
-  const Pipeline pipeline = pipeline_of(kind, 8, 20);
+  const Pipeline pipeline = dual_pipeline(kind, 8, 20);
   const auto orders = make_orders(kind, pipeline);
   for (std::size_t stage = 0; stage < 4; ++stage) {
     StageOrder mirrored = orders[7 - stage];

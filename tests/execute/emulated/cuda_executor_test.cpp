@@ -307,17 +307,11 @@ void context(VariantCase& c, int cp, const char* method) {
   c.layout = fmt::format(R"(,"cp_method":"{}")", method);
 }
 void ring4(VariantCase& c) { context(c, 4, "ring"); }
-void ring2_fsdp(VariantCase& c) {
-  context(c, 2, "ring");
-  c.framework = "fsdp";
-  c.zero = 3;
-}
 void gather2(VariantCase& c) { context(c, 2, "all_gather"); }
 void exchange2(VariantCase& c) { context(c, 2, "all_to_all"); }
 
 INSTANTIATE_TEST_SUITE_P(Context, Variants,
                          ::testing::Values(variant_on_gpus("Ring4", "", ring4),
-                                           variant_on_gpus("Ring2Fsdp", "", ring2_fsdp),
                                            variant_on_gpus("Gather2", "", gather2),
                                            variant_on_gpus("Exchange2", "", exchange2)),
                          [](const auto& on) { return std::string(on.param.name); });

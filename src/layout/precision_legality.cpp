@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Number types that do not go together, and products in fp8 and fp4.
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "layout/choices.h"
+#include "layout/fp8_recipe.h"
+#include "layout/framework.h"
+#include "layout/legality.h"
+
+namespace stepcast {
+namespace {
+
+std::string devices_with_block_scales() {
+  std::vector<std::string> titles;
+  for (const GpuArchitecture architecture : all_architectures()) {
+    const ArchitectureTraits& traits = traits_of(architecture);
+    if (traits.has_block_scales) titles.emplace_back(traits.title);
+  }
+  return one_of(titles);
+}
+
+// The device has fp8 at all: check_device() has told.
+void check_fp8(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"training.framework", "training.fp8_recipe", "cluster"})) return;
+  const Fp8 fp8 = fp8_of(s);
+  const Accelerator& device = s.cluster.spec.accelerator;
+  if (fp8.recipe->needs_block_scales && !traits_of(device.architecture).has_block_scales) {
+    findings.illegal("training.fp8_recipe",
+                     fmt::format("{} has no scales for pieces of 32 elements", device.name),
+                     fmt::format("precision fp8, recipe blockwise, current or delayed; {} needs {}",
+                                 fp8.recipe->name, devices_with_block_scales()));
+  }
+  if (s.training.fp8_attention && s.training.precision == DataType::kFp8 &&
+      !fp8.recipe->runs_attention) {
+    findings.illegal("training.fp8_attention",
+                     fmt::format("no kernel takes the scales of {}", fp8.recipe->name),
+                     "false, or recipe delayed, current or mxfp8");
+  }
+}
+
+// First and last layers, and products that stay in more bits.
+void check_fp4(const Scenario& s, const Stated& stated, Findings& findings) {
+  const Training& t = s.training;
+  const FrameworkTraits& framework = traits_of(t.framework);
+  const bool fp4 = t.precision == DataType::kFp4;
+  if (stated.has("training.fp4_products") && !fp4) {
+    findings.illegal("training.fp4_products",
+                     fmt::format("with precision {}", name_of(t.precision)), "precision fp4");
+  }
+  if (!findings.trusts({"training.framework", "training.precision"})) return;
+  if (fp4 && !framework.has_fp4) {
+    findings.illegal("training.precision", fmt::format("fp4 with framework {}", framework.name),
+                     "framework " + frameworks_with(&FrameworkTraits::has_fp4));
+  }
+  if (fp4 && t.fp4_products == Fp4Products::kAll && t.fp8_attention) {
+    findings.illegal("training.fp8_attention", "fp8 attention beside products in fp4",
+                     "false, or fp4_products mlp");
+  }
+  if (fp4 && t.fp4_products == Fp4Products::kMlp && t.fp8_params) {
+    findings.illegal("training.fp8_params", "parameters of two types in one buffer",
+                     "false, or fp4_products all");
+  }
+  const std::int64_t wide = t.bf16_layers_at_start + t.bf16_layers_at_end;
+  if (wide == 0) return;
+  const char* key =
+      t.bf16_layers_at_start > 0 ? "training.bf16_layers_at_start" : "training.bf16_layers_at_end";
+  if (!is_scaled(t.precision)) {
+    findings.illegal(key, fmt::format("with precision {}", name_of(t.precision)),
+                     "precision fp8 or fp4");
+  } else if (!framework.keeps_wide_layers) {
+    findings.illegal(key, fmt::format("{} has all layers in one precision", framework.name),
+                     "0, or framework " + frameworks_with(&FrameworkTraits::keeps_wide_layers));
+  }
+  if (findings.trusts({"model"}) && wide > s.model.layers) {
+    findings.illegal(key, fmt::format("{} layers in 16 bits of {}", wide, s.model.layers),
+                     fmt::format("at most {} in all", s.model.layers));
+  }
+}
+
+}  // namespace
+
+void check_precision(const Scenario& s, const Stated& stated, Findings& findings) {
+  if (!findings.trusts({"training"})) return;
+  const Training& t = s.training;
+  const auto mixes_halves = [&](DataType type) {
+    return (t.precision == DataType::kFp16 && type == DataType::kBf16) ||
+           (t.precision == DataType::kBf16 && type == DataType::kFp16) ||
+           (t.wide() == DataType::kFp32 && type != DataType::kFp32);
+  };
+  if (mixes_halves(t.grad_precision)) {
+    findings.illegal(
+        "training.grad_precision",
+        fmt::format("{} gradients of {} training", name_of(t.grad_precision), name_of(t.precision)),
+        fmt::format("{} or fp32", name_of(t.precision)));
+  }
+  if (t.wide() != DataType::kFp32 && mixes_halves(t.reduce_precision) &&
+      stated.has("training.reduce_precision")) {
+    findings.illegal("training.reduce_precision",
+                     fmt::format("{} on the wire of {} training", name_of(t.reduce_precision),
+                                 name_of(t.precision)),
+                     fmt::format("{} or fp32", name_of(t.precision)));
+  }
+  if (!t.fp8_recipe.empty() && t.precision != DataType::kFp8) {
+    findings.illegal("training.fp8_recipe", fmt::format("with precision {}", name_of(t.precision)),
+                     "precision fp8 takes a recipe");
+  }
+  if (is_scaled(t.precision)) check_fp8(s, findings);
+  check_fp4(s, stated, findings);
+  if (t.lora_rank > 0 && !t.trains_adapters()) {
+    findings.illegal("training.lora_rank", "with mode pretrain", "mode lora or qlora takes a rank");
+  }
+  if (t.lora_dropout > 0 && !t.trains_adapters()) {
+    findings.illegal("training.lora_dropout", "with mode pretrain",
+                     "mode lora or qlora has adapters");
+  }
+}
+
+}  // namespace stepcast
