@@ -269,7 +269,8 @@ TEST(CollectiveModel, LoadsAndStoresTakeWhatDeepEpTook) {
 
 // HybridEP is bound by the links, whatever it holds; what runs beside it gets the rest.
 TEST(CollectiveModel, AnExchangeHoldsTheSmsThatItIsGiven) {
-  const CollectiveModel model(h100(1), inside_node(8));
+  const auto cluster = h100(1);  // the model refers to it
+  const CollectiveModel model(cluster, inside_node(8));
   const NcclEstimate usual = model.exchange_once(8, 0), wide = model.exchange_once(8, 0, 32);
   EXPECT_EQ(usual.channels, 16);
   EXPECT_EQ(wide.channels, 32);
