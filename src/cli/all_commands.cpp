@@ -11,7 +11,8 @@ namespace {
 
 struct KnownCommand {
   std::string_view name;
-  Command (*add)(CommandLine program);  // null: it comes with more below it or beside it
+  Command (*add)(CommandLine program) = nullptr;  // null: it comes with others
+  std::vector<Command> (*add_with_others)(CommandLine program) = nullptr;  // below it or beside it
 };
 constexpr KnownCommand kCommands[] = {{"predict", add_predict},
                                       {"plan", add_plan},
@@ -24,12 +25,12 @@ constexpr KnownCommand kCommands[] = {{"predict", add_predict},
                                       {"export", add_export},
                                       {"import", add_import},
                                       {"gate", add_gate},
-                                      {"show", nullptr},
-                                      {"topology", nullptr},
+                                      {"show", nullptr, add_show},
+                                      {"topology", nullptr, add_topology},
                                       {"serve", add_serve},
                                       {"doctor", add_doctor},
-                                      {"completion", nullptr},
-                                      {"man", nullptr}};
+                                      {"completion", nullptr, add_completion},
+                                      {"man"}};  // beside completion
 
 const KnownCommand* find_command(std::string_view word) {
   const auto* found = std::ranges::find(kCommands, word, &KnownCommand::name);
@@ -40,14 +41,10 @@ const KnownCommand* find_command(std::string_view word) {
 
 std::vector<Command> add_commands(CommandLine program) {
   std::vector<Command> out;
-  const auto add = [&](const std::vector<Command>& more) {
-    out.insert(out.end(), more.begin(), more.end());
-  };
-  for (const auto& [name, add_command] : kCommands) {
-    if (add_command != nullptr) out.push_back(add_command(program));
-    if (name == "show") add(add_show(program));
-    if (name == "topology") add(add_topology(program));
-    if (name == "completion") add(add_completion(program));  // and the manual
+  for (const KnownCommand& known : kCommands) {
+    if (known.add != nullptr) out.push_back(known.add(program));
+    if (known.add_with_others == nullptr) continue;
+    for (const Command& command : known.add_with_others(program)) out.push_back(command);
   }
   return out;
 }

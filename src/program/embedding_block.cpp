@@ -31,13 +31,10 @@ EmbeddingWeights declare(const Scenario& scenario, BlockBuilder& builder) {
   Parameter table{"table", shape.vocab, shape.table_width, Cut::kRows};
   table.is_table = true;
   out.table = builder.parameter(table);
-  if (shape.table_width != shape.hidden) {
-    out.projection.emplace(builder,
-                           LinearNames{"project_in", "project_in_dgrad", "project_in_wgrad",
-                                       "embedding_projected", "embedding_gradient"},
-                           Parameter{"project_in", shape.hidden, shape.table_width}, false,
-                           shape.rows);
-  }
+  out.projection = table_projection(builder,
+                                    {"project_in", "project_in_dgrad", "project_in_wgrad",
+                                     "embedding_projected", "embedding_gradient"},
+                                    shape.hidden, shape.table_width);
   if (model.position == Position::kLearned) {
     out.positions =
         builder.parameter({"positions", model.max_positions + model.position_offset, shape.hidden});

@@ -50,13 +50,10 @@ HeadWeights declare(const Scenario& scenario, BlockBuilder& builder) {
   table.is_table = true;
   out.table = builder.parameter(table);
   if (!out.tokens.valid()) out.tokens = out.table;
-  if (shape.table_width != shape.hidden) {
-    out.projection.emplace(builder,
-                           LinearNames{"project_out", "project_out_dgrad", "project_out_wgrad",
-                                       "head_projected", "head_input_gradient"},
-                           Parameter{"project_out", shape.table_width, shape.hidden}, false,
-                           shape.rows);
-  }
+  out.projection = table_projection(builder,
+                                    {"project_out", "project_out_dgrad", "project_out_wgrad",
+                                     "head_projected", "head_input_gradient"},
+                                    shape.table_width, shape.hidden);
   if (scenario.model.final_norm) {
     out.norm = builder.norm_parameters(
         "final_norm", scenario.model.norm_bias ? "final_norm_bias" : nullptr, shape.hidden);

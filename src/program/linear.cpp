@@ -5,6 +5,12 @@
 
 namespace stepcast {
 
+std::optional<Linear> table_projection(BlockBuilder& builder, const LinearNames& names,
+                                       std::int64_t outputs, std::int64_t inputs) {
+  if (outputs == inputs) return std::nullopt;
+  return Linear(builder, names, {names.layer, outputs, inputs}, false, builder.shape().rows);
+}
+
 Linear::Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight, bool has_adapters,
                std::int64_t tokens)
     : names_(names),

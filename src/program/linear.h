@@ -4,6 +4,8 @@
 // (program/product_operands.h), and adapters beside a frozen W (program/low_rank_adapters.h).
 #pragma once
 
+#include <optional>
+
 #include "program/block_builder.h"
 #include "program/low_rank_adapters.h"
 #include "program/product_operands.h"
@@ -28,6 +30,12 @@ struct LinearGradient {
   BufferId x;
   AdapterGradients adapters;
 };
+
+class Linear;
+// The product between the model's rows and those of its embedding table; none where they are of one
+// width (OPT-350M has another). It has no adapters.
+std::optional<Linear> table_projection(BlockBuilder& builder, const LinearNames& names,
+                                       std::int64_t outputs, std::int64_t inputs);
 
 class Linear {
  public:

@@ -264,16 +264,21 @@ TEST(PassPair, TakesTheTimesOfItsOperations) {
   EXPECT_GT(pairs, 8);
 }
 
-// If the exchange leaves the node, it meets the activations of stages on the same NICs: the pair is
-// stamped, loads them and loses time.
-TEST(PassPair, MeetsTransfersBetweenStagesOnTheNics) {
-  ExpertCase c = overlapped(2, 2);
+// Experts of 16 GPUs in nodes of eight, and long exchanges.
+ExpertCase across_two_nodes(ExpertCase c) {
   c.cluster = "dgx-a100-80g";
   c.dp = 16;
   c.ep = 16;
   c.hidden = 4096;
   c.heads = 32;
   c.sequence = 4096;
+  return c;
+}
+
+// If the exchange leaves the node, it meets the activations of stages on the same NICs: the pair is
+// stamped, loads them and loses time.
+TEST(PassPair, MeetsTransfersBetweenStagesOnTheNics) {
+  ExpertCase c = across_two_nodes(overlapped(2, 2));
   const Scenario scenario = with_experts(c);
   const auto shared = predict(scenario, testing::source_folders());
   const auto alone = predict(scenario, testing::source_folders(), {.contention = false});
@@ -289,13 +294,7 @@ TEST(PassPair, MeetsTransfersBetweenStagesOnTheNics) {
 // Long exchanges across nodes hide all of a small shared expert: its kernels leave the step, which
 // is then no longer than without it but for the sums that join it.
 TEST(SharedExpert, RunsBesideTheExchanges) {
-  ExpertCase c;
-  c.cluster = "dgx-a100-80g";
-  c.dp = 16;
-  c.ep = 16;
-  c.hidden = 4096;
-  c.heads = 32;
-  c.sequence = 4096;
+  ExpertCase c = across_two_nodes({});
   c.capacity_factor = 1;  // the host knows the sizes
   c.global_batch = 128;  // the gradients of a shared expert are reduced once in eight micro-batches
   const Prediction none = forecast(c);
