@@ -162,7 +162,7 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   progress.clear();
   if (!result) return report_errors(result.error());
   if (result->interrupted) note_stopped(!result->found.empty(), flags.output);
-  if (result->bounded == 0 && !result->interrupted) {
+  if (result->is_refused()) {
     return report_errors(name_flags(refusals(result->space), flags.scenario));
   }
   const auto export_note = prefer_exportable(**planner, scenario, data.folders, *result);

@@ -28,7 +28,7 @@ void PlanProgress::show(const SearchProgress& state) {
   shown_at_s_ = state.elapsed_s;
   std::string line = search_ + fmt::format("{:.0f} s", state.elapsed_s);
   if (state.replayed == 0) {
-    line += fmt::format("  {} layouts bounded, {}/s", number_text(double(state.bounded), 3),
+    line += fmt::format("  {} bounds, {}/s", number_text(double(state.bounded), 3),
                         number_text(double(state.bounded) / state.elapsed_s, 3));
   } else {
     line += fmt::format("  {} replayed, {} open", state.replayed, state.open);

@@ -17,6 +17,18 @@ PassMemory memory_in(const Block& block, Pass pass) {
   return {total(trace.after), trace.peak};
 }
 
+BlockFacts least_of(const BlockFacts& one, const BlockFacts& other) {
+  BlockFacts out;
+  for (std::size_t i = 0; i < out.passes.size(); ++i) {
+    const PassFacts &a = one.passes[i], &b = other.passes[i];
+    out.passes[i] = {
+        {std::min(a.cost.gpu, b.cost.gpu), std::min(a.cost.floor, b.cost.floor),
+         std::min(a.cost.host, b.cost.host)},
+        {std::min(a.memory.left, b.memory.left), std::min(a.memory.peak, b.memory.peak)}};
+  }
+  return out;
+}
+
 // The blocks depend on these keys alone, wherever their ranks lie.
 LayoutCode code_of_blocks(const LayoutCode& code) {
   LayoutCode key =
@@ -79,7 +91,9 @@ BlockSet BlockTable::make(const std::vector<AxisGroup>& groups, const std::vecto
   BlockSet out{facts_of(blocks[0], costs), facts_of(blocks[1], costs), {}};
   const std::size_t forms = scenario_.layout.recompute.mode == RecomputeMode::kNone ? 1 : 2;
   for (std::size_t i = 2; i < blocks.size(); i += forms) {
-    out.layers.push_back({facts_of(blocks[i], costs), facts_of(blocks[i + forms - 1], costs)});
+    const BlockFacts plain = facts_of(blocks[i], costs);
+    const BlockFacts recomputed = forms > 1 ? facts_of(blocks[i + 1], costs) : plain;
+    out.layers.push_back({plain, recomputed, least_of(plain, recomputed)});
   }
   return out;
 }

@@ -33,9 +33,9 @@ struct BlockFacts {
   const PassFacts& pass(Pass which) const { return passes[static_cast<std::size_t>(which)]; }
 };
 
-// A kind of layer, without and with its recomputation.
+// A kind of layer, without and with its recomputation, and no more than either.
 struct LayerFacts {
-  BlockFacts plain, recomputed;
+  BlockFacts plain, recomputed, least;
 };
 
 // The blocks of one layout.

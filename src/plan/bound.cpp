@@ -56,6 +56,7 @@ std::vector<BoundMaker::Row> BoundMaker::rows(const BlockSet& blocks,
                                               const ChunkLayers& layers) const {
   if (kind_of_layer_.empty()) {
     const LayerFacts& all = blocks.layers.front();
+    if (layers.any_recompute) return {{&all.least, layers.count}};
     return {{&all.recomputed, layers.recomputed}, {&all.plain, layers.count - layers.recomputed}};
   }
   std::vector<Row> out;
@@ -63,7 +64,9 @@ std::vector<BoundMaker::Row> BoundMaker::rows(const BlockSet& blocks,
     const std::int64_t layer = layers.first_layer + i;
     const LayerFacts& own = blocks.layers[kind_of_layer_[static_cast<std::size_t>(layer)]];
     const bool plain = recompute_of(scenario_.layout.recompute, layer, i) == RecomputeMode::kNone;
-    const BlockFacts* block = plain ? &own.plain : &own.recomputed;
+    const BlockFacts* block = layers.any_recompute ? &own.least
+                              : plain              ? &own.plain
+                                                   : &own.recomputed;
     if (out.empty() || out.back().block != block) out.push_back({block, 0});
     ++out.back().times;
   }
@@ -117,16 +120,18 @@ BoundMaker::Chunk BoundMaker::make_chunk(const BlockSet& blocks, const ChunkLaye
 }
 
 // Most chunks are like the one before them.
-void BoundMaker::make_chunks(const OrderFacts& order, const Places& places) {
+void BoundMaker::make_chunks(const OrderFacts& order, const Places& places, bool any_recompute) {
   const std::size_t count = order.layers.size();
   chunks_.resize(count);
   ChunkLayers before{};
   const std::vector<AxisGroup>& groups = block_table_.groups(code_);
   const std::vector<PlaceId>* lay_before = nullptr;
   for (std::size_t c = 0; c < count; ++c) {
-    ChunkLayers layers{before.first_layer + before.count, order.layers[c], 0};
-    layers.recomputed =
-        recomputed_layers(scenario_.layout.recompute, layers.first_layer, layers.count);
+    ChunkLayers layers{before.first_layer + before.count, order.layers[c], 0, any_recompute};
+    if (!any_recompute) {
+      layers.recomputed =
+          recomputed_layers(scenario_.layout.recompute, layers.first_layer, layers.count);
+    }
     const std::vector<PlaceId>& lie =
         places.of(groups, static_cast<std::size_t>(order.stage_of[c]));
     const bool like_before =
@@ -234,8 +239,7 @@ double BoundMaker::chain(const OrderFacts& order, const Hops& hops, std::size_t 
                                    gaps(facts.backward_backward, to_above, from_below));
 }
 
-double BoundMaker::time(const OrderFacts& order, const StepEnds& ends, const Places& places) {
-  const Hops& between = hops(places);
+double BoundMaker::time(const OrderFacts& order, const StepEnds& ends, const Hops& between) {
   const auto m = static_cast<double>(scenario_.micro_batches());
   const double units = m / static_cast<double>(ends.unit) - 1;
   const auto last = static_cast<std::int32_t>(chunks_.size()) - 1;
@@ -318,17 +322,48 @@ ByteCount BoundMaker::peak(const OrderFacts& order, const StepEnds& ends) const 
 
 // Weight gradients in passes of their own wait for nobody, and a model that comes back up hands on
 // from a stage to itself. The chains above know of neither, so nothing is said of such an order.
-Bound BoundMaker::bound() {
+bool BoundMaker::says_nothing() const {
   const Layout& layout = scenario_.layout;
   const Schedule& schedule = rules_of(layout.schedule);
   const bool apart = schedule.splits_backward || layout.defer_head_wgrad > 0;
-  if (apart || pipeline_of(layout).placement == Placement::kFolded) return {};
+  return apart || pipeline_of(layout).placement == Placement::kFolded;
+}
+
+std::vector<const BlockSet*> BoundMaker::blocks_by_stage() {
+  code_ = LayoutCode(scenario_);
+  const Places& places = step_table_.places(code_);
+  const std::vector<AxisGroup>& groups = block_table_.groups(code_);
+  std::vector<const BlockSet*> out;
+  for (std::size_t stage = 0; stage < places.first.size(); ++stage) {
+    out.push_back(&block_table_.blocks(code_, places.of(groups, stage), pricing()));
+  }
+  return out;
+}
+
+Bound BoundMaker::relaxed(bool any_recompute) {
+  if (says_nothing()) return {};
+  code_ = LayoutCode(scenario_);
+  const OrderFacts& order = order_table_.facts(code_, scenario_);
+  const std::vector<ByteCount>& held = step_table_.persistent(code_);
+  no_ends_.stages.resize(held.size());
+  for (std::size_t stage = 0; stage < held.size(); ++stage) {
+    no_ends_.stages[stage].persistent = held[stage];
+  }
+  no_hops_.next.resize(held.size());
+  no_hops_.previous.resize(held.size());
+  make_chunks(order, step_table_.places(code_), any_recompute);
+  return {time(order, no_ends_, no_hops_), reserved_bytes(scenario_, peak(order, no_ends_))};
+}
+
+Bound BoundMaker::bound() {
+  if (says_nothing()) return {};
   code_ = LayoutCode(scenario_);
   const OrderFacts& order = order_table_.facts(code_, scenario_);
   const Places& places = step_table_.places(code_);
   const StepEnds& ends = step_table_.ends(code_, places, pricing());
-  make_chunks(order, places);
-  return {time(order, ends, places), reserved_bytes(scenario_, peak(order, ends)) + ends.framework};
+  make_chunks(order, places, false);
+  return {time(order, ends, hops(places)),
+          reserved_bytes(scenario_, peak(order, ends)) + ends.framework};
 }
 
 }  // namespace stepcast

@@ -29,6 +29,14 @@ class BoundMaker {
 
   Bound bound();
 
+  // No layout with these blocks and this schedule has a lower bound, whatever is around its passes
+  // and between its stages. `any_recompute`: each layer may be recomputed or not. The device holds
+  // framework_bytes() beside it.
+  Bound relaxed(bool any_recompute);
+
+  // Blocks of the layout by stage: layouts that share all of them have passes that cost as much.
+  std::vector<const BlockSet*> blocks_by_stage();
+
  private:
   // Passes of one chunk of the model.
   struct Chunk {
@@ -46,7 +54,8 @@ class BoundMaker {
     std::vector<Times> next, previous;
   };
 
-  void make_chunks(const OrderFacts& order, const Places& places);
+  bool says_nothing() const;
+  void make_chunks(const OrderFacts& order, const Places& places, bool any_recompute);
   // Equal layers of a chunk in a row, in the order of its forward.
   struct Row {
     const BlockFacts* block;
@@ -55,13 +64,14 @@ class BoundMaker {
   // The layers of a chunk that begins behind `first_layer` others.
   struct ChunkLayers {
     std::int64_t first_layer, count, recomputed;
+    bool any_recompute;  // of each layer
   };
   Chunk make_chunk(const BlockSet& blocks, const ChunkLayers& layers, bool first, bool last) const;
   std::vector<Row> rows(const BlockSet& blocks, const ChunkLayers& layers) const;
   bool are_alike(const ChunkLayers& a, const ChunkLayers& b) const;
   const Hops& hops(const Places& places);
   Hops::Times hop(const Hops& hops, std::int32_t from, std::int32_t to) const;
-  double time(const OrderFacts& order, const StepEnds& ends, const Places& places);
+  double time(const OrderFacts& order, const StepEnds& ends, const Hops& between);
   double chain(const OrderFacts& order, const Hops& hops, std::size_t stage, double extra) const;
   double run(const PassCost& cost, bool received) const;
   ByteCount peak(const OrderFacts& order, const StepEnds& ends) const;
@@ -80,6 +90,8 @@ class BoundMaker {
   // The chunks of the present layout, by model chunk.
   std::vector<Chunk> chunks_;
   std::vector<double> to_, from_;  // scratch
+  StepEnds no_ends_;               // of relaxed(), but for what they hold
+  Hops no_hops_;
 };
 
 }  // namespace stepcast

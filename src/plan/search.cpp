@@ -3,52 +3,31 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <memory>
-#include <mutex>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "core/parallel.h"
 #include "plan/branch_descent.h"
 #include "plan/branch_order.h"
+#include "plan/tree_worker.h"
 #include "predict/interval.h"
 
 namespace stepcast {
 namespace {
 
 constexpr std::size_t kRound = 32;         // replays between two looks at the best
+constexpr std::size_t kParts = 64;         // partial layouts that are looked into at once
+constexpr std::size_t kBranches = 256;     // branches of the tree, likewise
 constexpr std::size_t kShownTooLarge = 8;  // of the layouts that do not fit
 constexpr double kNearMiss = 1.25;         // of the memory limit
 
 // Parts of the time that is left, for the search for some layout and for bounds.
 constexpr double kOpeningShare = 0.1;
 constexpr double kBoundsShare = 0.5;
-
-struct Entry : BoundedLayout {
-  bool replayed = false;
-  bool operator<(const Entry& other) const {
-    return choice == other.choice && bound_s == other.bound_s ? replayed > other.replayed
-                                                              : BoundedLayout::operator<(other);
-  }
-};
-
-// The state of one thread.
-struct Worker {
-  Worker(const Space& space, const PricingByFramework& pricing)
-      : scenario(space.base()), bounds(scenario, pricing) {}
-  Scenario scenario;
-  BoundMaker bounds;
-};
-
-struct Branch {
-  explicit Branch(const LayoutChoice& from) : prefix(from) {}
-  LayoutChoice prefix;
-  std::vector<Entry> entries;  // until they are taken
-  std::vector<BoundedLayout> too_large;
-  std::optional<BoundedLayout> smallest;  // of those that do not fit
-  SpaceCount count;
-  std::int64_t cut_by_memory = 0;
-  bool walked = false;  // to its end
-};
 
 void keep_fastest(std::vector<BoundedLayout>& list) {
   std::sort(list.begin(), list.end());
@@ -79,29 +58,42 @@ class Search {
  public:
   Search(const Space& space, const PricingByFramework& pricing, const SearchOptions& options)
       : space_(space), pricing_(pricing), options_(options) {
+    const double memory = static_cast<double>(space.base().cluster.spec.accelerator.memory);
+    out_.memory_limit = static_cast<ByteCount>(memory * (1 - options.memory_margin));
     for (int i = 0; i < std::max(1, options.threads); ++i) {
-      workers_.push_back(std::make_unique<Worker>(space, pricing));
+      workers_.push_back(std::make_unique<TreeWorker>(space, pricing, out_.memory_limit));
     }
   }
 
   Result<SearchResult> run();
 
  private:
+  // The layouts of this round, or the partial ones to look into before any of it is replayed.
+  struct Round {
+    std::vector<Node> layouts, parts;
+  };
+  TreeWorker& first() { return *workers_.front(); }
+
   Errors open();
   void drop_opening_if_met();
-  void bound_more();
-  void bound_branch(Worker& worker, Branch& branch) const;
-  void take_entries();
-  void add_up_branches();
-  std::vector<std::size_t> next_round(double below_s, ByteCount below_bytes) const;
-  Errors replay(const std::vector<std::size_t>& round);
+  void expand(const std::vector<Node>& nodes);
+  void expand_branches();
+  void take(Expansion expansion);
+  Round next_round(double below_s, ByteCount below_bytes);
+  Round next_round() { return next_round(last_bound(), out_.memory_limit); }
+  Errors replay(const std::vector<Node>& round);
+  Errors advance(const Round& round);
   Errors find_best();
-  void bound_what_was_not_seen();
   Errors find_front();
+  void find_near_misses();
+  void find_smallest();
+  void add_up();
   double last_place() const;
   // No layout whose bound is above it takes one of the first places.
   double last_bound() const { return last_place() * (1 + kNearTie) / least_rise_; }
-  void put_in_places();
+  void note_places();
+  bool may_take_place(const Node& node);
+  double least_open();
   // The moment when this part of the time that is left has passed; none without a limit.
   std::optional<Clock::time_point> after(double part) const;
   bool late() const { return end_ && Clock::now() > *end_; }
@@ -114,15 +106,20 @@ class Search {
   const SearchOptions& options_;
   Clock::time_point start_ = Clock::now();
   std::optional<Clock::time_point> end_;  // of the present part of the search
-  LayoutChoice opening_;                  // that was found before all were looked at
+  std::optional<LayoutChoice> opening_;   // that was found before all were looked at
   bool met_opening_ = false;              // among the leaves
-  std::vector<Branch> branches_;
-  std::vector<std::size_t> order_;  // that they are walked in
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Entry> entries_;  // best first
-  std::size_t first_open_ = 0;  // entries before it are replayed
-  bool bounded_all_ = false;
-  double least_rise_ = 1;  // of the quantile that ranks above the step time
+  std::vector<LayoutChoice> branches_;    // to look into, in this order
+  std::vector<std::unique_ptr<TreeWorker>> workers_;
+  std::set<Node> open_;                   // that may fit; fastest by bound first
+  std::vector<Node> large_;               // that do not fit
+  std::vector<BoundedLayout> too_large_;  // layouts whose replay did not fit
+  double least_rise_ = 1;                 // of the quantile that ranks above the step time
+  // The first places as they are now: who holds each, and the least value that it is near.
+  struct Place {
+    double best_s, value_s, bound_s;
+    Simplicity simplicity;
+  };
+  std::vector<Place> places_;
   SearchResult out_;
 };
 
@@ -139,12 +136,11 @@ std::optional<Clock::time_point> Search::after(double part) const {
 
 void Search::report(double bound_s) {
   if (!options_.progress) return;
-  const auto behind = std::partition_point(
-      entries_.begin(), entries_.end(),
-      [last = last_bound()](const Entry& entry) { return entry.bound_s < last; });
-  const auto open = behind - entries_.begin() - static_cast<std::ptrdiff_t>(first_open_);
-  SearchProgress now{elapsed(), out_.bounded, out_.replayed, std::max<std::ptrdiff_t>(0, open),
-                     0,         bound_s};
+  SearchProgress now{elapsed(), out_.bounded + out_.subtrees, out_.replayed, 0, 0, bound_s};
+  for (const Node& node : open_) {
+    if (node.bound_s >= last_bound()) break;
+    now.open += node.is_layout ? 1 : 0;
+  }
   if (!out_.found.empty()) {
     now.best_s = out_.found.front().prediction.step_time.value();
     now.best = out_.found.front().choice;
@@ -152,55 +148,26 @@ void Search::report(double bound_s) {
   options_.progress(now);
 }
 
-// A branch that is cut short gives what was seen of it, and is walked anew if there is more time.
-void Search::bound_branch(Worker& worker, Branch& branch) const {
-  branch = Branch(branch.prefix);
-  const auto visit = [&](const LayoutChoice& choice) {
-    const Bound bound = worker.bounds.bound();
-    const BoundedLayout layout{bound.time_s, bound.device_bytes, choice};
-    if (layout.device_bytes <= out_.memory_limit) {
-      branch.entries.push_back({layout});
-      return;
-    }
-    ++branch.cut_by_memory;
-    keep_smaller(layout, branch.smallest);
-    const auto limit = static_cast<double>(out_.memory_limit);
-    if (static_cast<double>(layout.device_bytes) > kNearMiss * limit) return;
-    branch.too_large.push_back(layout);
-    if (branch.too_large.size() > 64 * kShownTooLarge) keep_fastest(branch.too_large);
-  };
-  bool cut_short = false;
-  branch.count = space_.walk(branch.prefix, worker.scenario, visit, [&] {
-    cut_short = cut_short || ends();
-    return cut_short;
-  });
-  branch.walked = !cut_short;
-  keep_fastest(branch.too_large);
-}
-
 // Finds some layout that fits and replays it, before all are looked at.
 Errors Search::open() {
   const std::optional<Clock::time_point> soon = after(kOpeningShare);
   if (!soon) return {};
-  Worker& worker = *workers_.front();
-  BranchDescent descent(space_, worker.scenario, worker.bounds, out_.memory_limit);
-  std::vector<Entry> found;
+  BranchDescent descent(space_, first().scenario(), first().bounds(), out_.memory_limit);
+  std::vector<Node> found;
   const auto latest = std::max(*after(1), start_ + seconds(options_.first_answer_s));
-  for (const std::size_t i : order_) {
+  for (const LayoutChoice& branch : branches_) {
     const bool fits = !found.empty();
     if (stopped(options_) || Clock::now() > (fits ? *soon : latest)) break;
-    const auto layout = descent.descend(branches_[i].prefix);
+    const auto layout = descent.descend(branch);
     if (layout && layout->bound_s > 0 && layout->device_bytes <= out_.memory_limit) {
-      found.push_back({*layout});
+      found.push_back({*layout, layout->bound_s, 0, true});
     }
   }
   std::sort(found.begin(), found.end());
-  entries_ = std::move(found);
   end_ = latest;
-  for (std::size_t i = 0; i < entries_.size() && out_.found.empty() && !late(); ++i) {
-    if (Errors errors = replay({i}); !errors.empty()) return errors;
+  for (std::size_t i = 0; i < found.size() && out_.found.empty() && !late(); ++i) {
+    if (Errors errors = replay({found[i]}); !errors.empty()) return errors;
   }
-  std::erase_if(entries_, [](const Entry& entry) { return !entry.replayed; });
   if (!out_.found.empty()) opening_ = out_.found.front().choice;
   return {};
 }
@@ -208,8 +175,8 @@ Errors Search::open() {
 // The layout that the search began with may be no leaf of the tree: it has keys that say nothing
 // there. The leaf that is forecast alike stands for it then.
 void Search::drop_opening_if_met() {
-  if (met_opening_) return;
-  const auto own = std::ranges::find(out_.found, opening_, &FoundLayout::choice);
+  if (met_opening_ || !opening_) return;
+  const auto own = std::ranges::find(out_.found, *opening_, &FoundLayout::choice);
   if (own == out_.found.end()) return;
   const bool met = std::ranges::any_of(out_.found, [&](const FoundLayout& other) {
     return other.choice != own->choice && share_place(other.prediction, own->prediction);
@@ -217,49 +184,55 @@ void Search::drop_opening_if_met() {
   if (met) out_.found.erase(own);
 }
 
-// Bounds the branches that are left, for as long as this part of the search lasts.
-void Search::bound_more() {
-  std::vector<std::size_t> left = order_;
-  std::erase_if(left, [&](std::size_t i) { return branches_[i].walked; });
-  std::mutex mutex;
-  run_in_parallel(
-      options_.threads, left.size(),
-      [&](std::size_t worker, std::size_t at) {
-        Branch& branch = branches_[left[at]];
-        const std::int64_t before = branch.count.legal;
-        bound_branch(*workers_[worker], branch);
-        const std::lock_guard lock(mutex);
-        out_.bounded += branch.count.legal - before;
-        report(0);
-      },
-      [this] { return ends(); });
-  bounded_all_ = std::ranges::all_of(branches_, &Branch::walked);
-  take_entries();
+void Search::take(Expansion expansion) {
+  out_.space.add(expansion.count);
+  for (Node& node : expansion.nodes) {
+    ++(node.is_layout ? out_.bounded : out_.subtrees);
+    if (node.is_layout && node.choice == opening_) {
+      met_opening_ = true;
+    } else if (node.device_bytes > out_.memory_limit) {
+      large_.push_back(std::move(node));
+    } else {
+      open_.insert(std::move(node));
+    }
+  }
 }
 
-// Layouts that were seen before stay as they are.
-void Search::take_entries() {
-  for (Branch& branch : branches_) {
-    met_opening_ = met_opening_ || std::ranges::find(branch.entries, opening_, &Entry::choice) !=
-                                       branch.entries.end();
-    entries_.insert(entries_.end(), branch.entries.begin(), branch.entries.end());
-    branch.entries = {};
+void Search::expand(const std::vector<Node>& nodes) {
+  std::vector<Expansion> expansions(nodes.size());
+  run_in_parallel(options_.threads, nodes.size(), [&](std::size_t worker, std::size_t i) {
+    expansions[i] = workers_[worker]->expand(nodes[i]);
+  });
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    open_.erase(nodes[i]);
+    take(std::move(expansions[i]));
   }
-  std::sort(entries_.begin(), entries_.end());
-  const auto seen = [](const Entry& one, const Entry& other) { return one.choice == other.choice; };
-  entries_.erase(std::unique(entries_.begin(), entries_.end(), seen), entries_.end());
-  first_open_ = 0;
-  while (first_open_ < entries_.size() && entries_[first_open_].replayed) ++first_open_;
 }
 
-void Search::add_up_branches() {
-  for (const Branch& branch : branches_) {
-    out_.space.add(branch.count);
-    out_.cut_by_memory += branch.cut_by_memory;
-    keep_smaller(branch.smallest, out_.smallest);
-    out_.too_large.insert(out_.too_large.end(), branch.too_large.begin(), branch.too_large.end());
+// Looks into branches of the tree for as long as this part of the search lasts.
+void Search::expand_branches() {
+  while (!branches_.empty() && !ends()) {
+    const std::size_t count = std::min(kBranches, branches_.size());
+    std::vector<Expansion> expansions(count);
+    run_in_parallel(
+        options_.threads, count,
+        [&](std::size_t worker, std::size_t i) {
+          expansions[i] = workers_[worker]->expand_branch(branches_[i], [this] { return ends(); });
+        },
+        [this] { return ends(); });
+    std::vector<LayoutChoice> left;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!expansions[i].whole) {
+        left.push_back(branches_[i]);
+      } else {
+        take(std::move(expansions[i]));
+      }
+    }
+    left.insert(left.end(), branches_.begin() + static_cast<std::ptrdiff_t>(count),
+                branches_.end());
+    branches_ = std::move(left);
+    report(0);
   }
-  keep_fastest(out_.too_large);
 }
 
 // Places are filled by layouts that a forecast tells apart.
@@ -273,17 +246,71 @@ double Search::last_place() const {
   return std::numeric_limits<double>::infinity();
 }
 
-// The least bounds that are not replayed yet, below both limits.
-std::vector<std::size_t> Search::next_round(double below_s, ByteCount below_bytes) const {
-  std::vector<std::size_t> out;
-  for (std::size_t i = first_open_; i < entries_.size() && out.size() < kRound; ++i) {
-    if (entries_[i].bound_s >= below_s) break;
-    if (!entries_[i].replayed && entries_[i].device_bytes <= below_bytes) out.push_back(i);
+// Puts down who would stand in the first places if nothing else were found.
+void Search::note_places() {
+  std::vector<double> values;
+  std::vector<Simplicity> simplicities;
+  for (FoundLayout& found : out_.found) {
+    if (!found.is_weighed) {
+      found.simplicity =
+          simplicity(space_, found.choice, found.prediction.peak_device, first().scenario());
+      found.is_weighed = true;
+    }
+    values.push_back(found.ranked_s);
+    simplicities.push_back(found.simplicity);
+  }
+  const std::vector<std::size_t> order = order_of_places(values, simplicities);
+  places_.clear();
+  // The least value of those that stand behind a place.
+  std::vector<double> least(order.size() + 1, std::numeric_limits<double>::infinity());
+  for (std::size_t i = order.size(); i > 0; --i) {
+    least[i - 1] = std::min(least[i], values[order[i - 1]]);
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const FoundLayout& found = out_.found[order[i]];
+    const bool shares = i > 0 && share_place(out_.found[order[i - 1]].prediction, found.prediction);
+    if (shares) continue;
+    if (static_cast<std::int64_t>(places_.size()) == options_.top) return;
+    places_.push_back({least[i], values[order[i]], found.bound_s, found.simplicity});
+  }
+}
+
+// A layout near the best of a place takes it if it is simpler than who holds it. One that is not,
+// and no faster than the best, changes no place: it need not be replayed.
+bool Search::may_take_place(const Node& node) {
+  if (static_cast<std::int64_t>(places_.size()) < options_.top) return true;
+  const double value = node.bound_s * least_rise_;  // at least
+  const auto weigh = [&] {
+    if (!node.simplicity) node.simplicity = simplicity(space_, node.choice, 0, first().scenario());
+    return std::pair(node.simplicity->axes, node.simplicity->flags);
+  };
+  return std::ranges::any_of(places_, [&](const Place& place) {
+    if (value < place.best_s) return true;
+    if (value > place.best_s * (1 + kNearTie)) return false;
+    const auto held = std::pair(place.simplicity.axes, place.simplicity.flags);
+    return weigh() < held || (weigh() == held && value <= place.value_s) ||
+           node.bound_s == place.bound_s;
+  });
+}
+
+// The least bounds, below both limits. A layout waits until the partial ones before it are looked
+// into.
+Search::Round Search::next_round(double below_s, ByteCount below_bytes) {
+  Round out;
+  for (const Node& node : open_) {
+    if (node.bound_s >= below_s || out.layouts.size() == kRound || out.parts.size() == kParts)
+      break;
+    if (node.device_bytes > below_bytes) continue;
+    if (!node.is_layout) {
+      out.parts.push_back(node);
+    } else if (below_bytes < out_.memory_limit || may_take_place(node)) {
+      out.layouts.push_back(node);
+    }
   }
   return out;
 }
 
-Errors Search::replay(const std::vector<std::size_t>& round) {
+Errors Search::replay(const std::vector<Node>& round) {
   std::vector<Result<Prediction>> predictions(round.size(), Result<Prediction>(Prediction{}));
   std::vector<char> done(round.size(), 0);
   PredictOptions options;
@@ -291,63 +318,66 @@ Errors Search::replay(const std::vector<std::size_t>& round) {
   run_in_parallel(
       options_.threads, round.size(),
       [&](std::size_t worker, std::size_t i) {
-        Scenario& scenario = workers_[worker]->scenario;
-        space_.put(entries_[round[i]].choice, scenario);
+        Scenario& scenario = workers_[worker]->scenario();
+        space_.put(round[i].choice, scenario);
         predictions[i] = predict(scenario, *pricing_[scenario.training.framework], options);
         done[i] = predictions[i] || !predictions[i].error().empty() ? 1 : 0;
       },
       options.stop);
   for (std::size_t i = 0; i < round.size(); ++i) {
     if (done[i] == 0) continue;
-    Entry& entry = entries_[round[i]];
-    entry.replayed = true;
+    const Node& node = round[i];
+    open_.erase(node);
     ++out_.replayed;
     if (!predictions[i]) return predictions[i].error();
     Prediction& prediction = *predictions[i];
     if (prediction.peak_device > out_.memory_limit) {
       ++out_.replayed_too_large;
-      out_.too_large.push_back({entry.bound_s, prediction.peak_device, entry.choice});
-      keep_smaller(out_.too_large.back(), out_.smallest);
+      too_large_.push_back({node.bound_s, prediction.peak_device, node.choice});
     } else {
       const double ranked = quantile(prediction, options_.risk).value();
-      out_.found.push_back({entry.choice, entry.bound_s, ranked, {}, std::move(prediction)});
+      out_.found.push_back({node.choice, node.bound_s, ranked, {}, std::move(prediction)});
     }
   }
-  while (first_open_ < entries_.size() && entries_[first_open_].replayed) ++first_open_;
   std::sort(out_.found.begin(), out_.found.end(), [](const FoundLayout& a, const FoundLayout& b) {
     return a.ranked_s != b.ranked_s ? a.ranked_s < b.ranked_s : a.choice < b.choice;
   });
+  note_places();
   return {};
+}
+
+Errors Search::advance(const Round& round) {
+  if (!round.parts.empty()) {
+    expand(round.parts);
+    return {};
+  }
+  return replay(round.layouts);
 }
 
 Errors Search::find_best() {
   // That none of the first replays fits does not say that none of the others does.
   while (options_.prove || out_.replayed < options_.replays || out_.found.empty()) {
-    const auto round = next_round(last_bound(), out_.memory_limit);
-    if (round.empty()) {
-      out_.proven = bounded_all_;
-      out_.bound_s = 0;
-      if (!bounded_all_) bound_what_was_not_seen();
-      const auto behind = std::partition_point(
-          entries_.begin(), entries_.end(),
-          [last = last_bound()](const Entry& entry) { return entry.bound_s < last; });
-      out_.cut_by_time = out_.proven ? entries_.end() - behind : 0;
-      return {};
-    }
+    const Round round = next_round();
+    if (round.parts.empty() && round.layouts.empty()) break;
     if (ends() && (out_.replayed > 0 || late())) break;
-    if (Errors errors = replay(round); !errors.empty()) return errors;
-    report(first_open_ < entries_.size() ? entries_[first_open_].bound_s : 0);
+    if (Errors errors = advance(round); !errors.empty()) return errors;
+    report(least_open());
   }
-  const auto round = next_round(last_bound(), out_.memory_limit);
-  out_.proven = bounded_all_ && round.empty();
-  if (!round.empty()) out_.bound_s = entries_[round.front()].bound_s;
-  if (!bounded_all_) bound_what_was_not_seen();
+  const Round left = next_round();
+  out_.proven = branches_.empty() && left.parts.empty() && left.layouts.empty();
+  out_.bound_s = least_open();
   return {};
 }
 
-void Search::bound_what_was_not_seen() {
-  const double least = least_time_of_any(space_.base());
-  out_.bound_s = out_.bound_s > 0 ? std::min(out_.bound_s, least) : least;
+// The least bound of what is left and may take a place; 0 when nothing is.
+double Search::least_open() {
+  const Round left = next_round();
+  double out = std::numeric_limits<double>::infinity();
+  for (const std::vector<Node>* nodes : {&left.parts, &left.layouts}) {
+    if (!nodes->empty()) out = std::min(out, nodes->front().bound_s);
+  }
+  if (!branches_.empty()) out = std::min(out, least_time_of_any(space_.base()));
+  return std::isfinite(out) ? out : 0;
 }
 
 // Point by point, each by a search of its own below a tenth less memory than the one before.
@@ -364,11 +394,11 @@ Errors Search::find_front() {
     const std::int64_t enough = out_.replayed + options_.replays;
     while (options_.prove || out_.replayed < enough) {
       const FoundLayout* best = fastest();
-      const auto round = next_round(best != nullptr ? best->prediction.step_time.value()
-                                                    : std::numeric_limits<double>::infinity(),
-                                    limit);
-      if (round.empty() || ends()) break;
-      if (Errors errors = replay(round); !errors.empty()) return errors;
+      const Round round = next_round(best != nullptr ? best->prediction.step_time.value()
+                                                     : std::numeric_limits<double>::infinity(),
+                                     limit);
+      if ((round.parts.empty() && round.layouts.empty()) || ends()) break;
+      if (Errors errors = advance(round); !errors.empty()) return errors;
       report(0);
     }
     const FoundLayout* best = fastest();
@@ -384,37 +414,85 @@ Errors Search::find_front() {
   return {};
 }
 
-void Search::put_in_places() {
-  std::vector<double> values;
-  Scenario scratch = space_.base();
-  for (FoundLayout& found : out_.found) {
-    found.simplicity = simplicity(space_, found.choice, found.prediction.peak_device, scratch);
-    values.push_back(found.ranked_s);
+// The fastest of the layouts that miss the limit by little and might be faster than the last place.
+// They lie behind partial layouts that fell as a whole, and are looked for by the least bound.
+void Search::find_near_misses() {
+  const auto by_time = [](const Node& a, const Node& b) {
+    return a.any_time_s != b.any_time_s ? a.any_time_s < b.any_time_s : a.choice < b.choice;
+  };
+  std::set<Node, decltype(by_time)> left(by_time);
+  const double most_bytes = kNearMiss * static_cast<double>(out_.memory_limit);
+  const auto consider = [&](const Node& node) {
+    const bool is_near = static_cast<double>(node.device_bytes) <= most_bytes;
+    const bool may_miss = !node.is_layout || node.device_bytes > out_.memory_limit;
+    if (is_near && may_miss && node.any_time_s < last_bound()) left.insert(node);
+  };
+  for (const Node& node : large_) consider(node);
+  for (const Node& node : open_) consider(node);
+  out_.too_large = too_large_;
+  while (!left.empty() && out_.too_large.size() < too_large_.size() + kShownTooLarge) {
+    const Node node = *left.begin();
+    left.erase(left.begin());
+    if (node.is_layout) {
+      out_.too_large.push_back(node);
+    } else if (!ends()) {
+      const Expansion expansion = first().expand(node);
+      for (const Node& behind : expansion.nodes) consider(behind);
+    }
   }
-  put_in_order(values, out_);
+  keep_fastest(out_.too_large);
+}
+
+// Finds the one that needs least of all layouts that do not fit.
+void Search::find_smallest() {
+  const auto by_memory = [](const Node& a, const Node& b) {
+    return std::tie(a.device_bytes, a.choice) < std::tie(b.device_bytes, b.choice);
+  };
+  std::set<Node, decltype(by_memory)> left(large_.begin(), large_.end(), by_memory);
+  while (!left.empty() && !left.begin()->is_layout && !ends()) {
+    const Node node = *left.begin();
+    left.erase(left.begin());
+    Expansion expansion = first().expand(node);
+    out_.space.add(expansion.count);
+    left.insert(expansion.nodes.begin(), expansion.nodes.end());
+  }
+  if (!left.empty() && left.begin()->is_layout) keep_smaller(*left.begin(), out_.smallest);
+  for (const BoundedLayout& layout : too_large_) keep_smaller(layout, out_.smallest);
+}
+
+// Counts the combinations that fell.
+void Search::add_up() {
+  std::vector<LayoutChoice> too_large, too_slow;
+  for (const Node& node : large_) too_large.push_back(node.choice);
+  for (const Node& node : open_) too_slow.push_back(node.choice);
+  too_slow.insert(too_slow.end(), branches_.begin(), branches_.end());
+  out_.cut_by_memory = space_.combinations_behind(too_large);
+  (out_.proven ? out_.cut_by_time : out_.left_open) = space_.combinations_behind(too_slow);
 }
 
 Result<SearchResult> Search::run() {
-  const double memory = static_cast<double>(space_.base().cluster.spec.accelerator.memory);
-  out_.memory_limit = static_cast<ByteCount>(memory * (1 - options_.memory_margin));
   least_rise_ = least_rise(options_.risk);
   out_.combinations = space_.combinations();
   const std::vector<LayoutChoice> prefixes = space_.branches(out_.space);
-  for (const LayoutChoice& prefix : prefixes) branches_.emplace_back(prefix);
-  order_ = by_promise(prefixes, space_, out_.memory_limit, workers_.front()->scenario);
+  for (const std::size_t i : by_promise(prefixes, space_, out_.memory_limit, first().scenario())) {
+    branches_.push_back(prefixes[i]);
+  }
   if (Errors errors = open(); !errors.empty()) return failure(std::move(errors));
   do {
     end_ = after(kBoundsShare);
-    bound_more();
+    expand_branches();
     end_ = after(1);
     if (Errors errors = find_best(); !errors.empty()) return failure(std::move(errors));
-  } while (!bounded_all_ && !ends());
+  } while (!branches_.empty() && !ends());
   drop_opening_if_met();
-  add_up_branches();
   if (Errors errors = find_front(); !errors.empty()) return failure(std::move(errors));
-  put_in_places();
-  keep_fastest(out_.too_large);
-  out_.interrupted = !out_.proven && (!bounded_all_ || ends());
+  find_near_misses();
+  if (out_.found.empty()) find_smallest();
+  add_up();
+  std::vector<double> values;
+  for (const FoundLayout& found : out_.found) values.push_back(found.ranked_s);
+  put_in_order(values, out_);
+  out_.interrupted = !out_.proven && (!branches_.empty() || ends());
   out_.elapsed_s = elapsed();
   return std::move(out_);
 }

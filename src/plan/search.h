@@ -20,7 +20,8 @@ namespace stepcast {
 
 struct SearchProgress {
   double elapsed_s = 0;
-  std::int64_t bounded = 0, replayed = 0;
+  std::int64_t bounded = 0;  // layouts, and partial ones
+  std::int64_t replayed = 0;
   std::int64_t open = 0;  // bounded, and not yet known to be worse than the last place
   double best_s = 0;      // step time of the best so far; 0: none
   double bound_s = 0;     // no layout that is left is faster; 0: not known yet
@@ -66,6 +67,7 @@ struct FoundLayout {
   double ranked_s = 0;  // the quantile of its step time
   Simplicity simplicity = {};
   Prediction prediction;
+  bool is_weighed = false;  // its simplicity is known
 };
 
 // Neighbours in `found` that a forecast does not tell apart stand in one place.
@@ -76,22 +78,32 @@ struct SearchResult {
   // The front of time and memory, as indices into `found`: each the fastest of those that need a
   // tenth less than the one before.
   std::vector<std::size_t> front;
-  std::vector<BoundedLayout> too_large;   // what misses the limit by little: fastest by bound
-  std::optional<BoundedLayout> smallest;  // of all that do not fit, the one that needs least
+  // Fastest by bound: what misses the limit by little, and might be faster than the last place.
+  std::vector<BoundedLayout> too_large;
+  std::optional<BoundedLayout> smallest;  // nothing was found: the layout that needs least
   ByteCount memory_limit = 0;
   SpaceCount space;
   double combinations = 0;
-  std::int64_t bounded = 0;
-  std::int64_t cut_by_memory = 0;  // bound on memory above the limit
-  std::int64_t cut_by_time = 0;    // bound on time above the last place
+  std::int64_t bounded = 0;   // layouts
+  std::int64_t subtrees = 0;  // partial layouts that were bounded, for all behind them
+  // Combinations that fell, most of them with the partial layout that they complete: the bound on
+  // memory is above the limit, or that on time above the last place.
+  double cut_by_memory = 0, cut_by_time = 0;
+  double left_open = 0;  // combinations that neither fell nor were replayed; 0 once it is proven
   std::int64_t replayed = 0;
   std::int64_t replayed_too_large = 0;
-  // The least bound of the layouts that were neither cut nor replayed. 0 when none is left, or when
-  // not every layout was bounded.
+  // No layout that was neither cut nor replayed is faster. 0 when none is left.
   double bound_s = 0;
   bool proven = false;  // the first `top` places are certain
   bool interrupted = false;
   double elapsed_s = 0;
+
+  // Combinations that no rule was seen to refuse, and that are not equal to others.
+  double differing() const {
+    return cut_by_memory + cut_by_time + left_open + static_cast<double>(replayed);
+  }
+  // The rules leave no layout.
+  bool is_refused() const { return space.legal == 0 && !interrupted; }
 };
 
 // Orders `found` by its values (less is better) as places are, and `front` with it. Gives the

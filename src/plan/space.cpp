@@ -64,17 +64,23 @@ Space::Space(OpenScenario open, const std::vector<ValueRange>& ranges) : open_(s
     if (!dimension.stated(open_.stated)) dimensions_.push_back(&dimension);
   }
   STEPCAST_ASSERT(dimensions_.size() <= LayoutChoice::kMost, "a layout choice has room for all");
+  std::vector<bool> is_open(dimensions_.size(), true);
   for (std::size_t depth = 0; depth <= dimensions_.size(); ++depth) {
-    std::vector<std::string> paths;
-    for (std::size_t i = depth; i < dimensions_.size(); ++i) {
-      paths.emplace_back(dimensions_[i]->path);
-    }
-    open_behind_.emplace_back(with_consequences(paths, open_.stated));
+    open_behind_.push_back(paths_of(is_open));
+    if (depth < dimensions_.size()) is_open[depth] = false;
   }
   least_.assign(dimensions_.size(), std::numeric_limits<std::int64_t>::min());
   most_.assign(dimensions_.size(), std::numeric_limits<std::int64_t>::max());
   for (const ValueRange& range : ranges) restrict_to(range);
   combinations_ = combinations_of_all();
+}
+
+KeyPaths Space::paths_of(const std::vector<bool>& is_open) const {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < dimensions_.size(); ++i) {
+    if (is_open[i]) paths.emplace_back(dimensions_[i]->path);
+  }
+  return KeyPaths(with_consequences(paths, open_.stated));
 }
 
 void Space::restrict_to(const ValueRange& range) {
@@ -95,8 +101,8 @@ void Space::restrict_to(const ValueRange& range) {
                              "left out, it is searched"});
 }
 
-Errors Space::check(const Scenario& scenario, const Stated& stated, std::size_t depth) const {
-  Findings findings(open_behind_[depth]);
+Errors Space::check(const Scenario& scenario, const Stated& stated, const KeyPaths& open) const {
+  Findings findings(open);
   check_legality(scenario, stated, findings);
   check_support(scenario, findings);
   if (findings.errors().empty()) check_launchable(scenario, open_.stated, findings);
@@ -138,7 +144,8 @@ void Space::descend(Walk& walk, std::size_t level) const {
   if (walk.ends && walk.ends()) return;
   KeySearch::Values values;
   const std::size_t next = follow(walk, level, values);
-  const Errors errors = next > walk.start ? check(walk.scenario, walk.stated, next) : Errors{};
+  const Errors errors =
+      next > walk.start ? check(walk.scenario, walk.stated, open_behind_[next]) : Errors{};
   if (!errors.empty()) {
     RuleCount& rule = walk.count.rules[errors.front().path];
     if (rule.subtrees++ == 0) rule.example = errors.front();
@@ -165,8 +172,8 @@ std::size_t Space::depth_of(const LayoutChoice& prefix) const {
 
 Stated Space::stated_by(const LayoutChoice& choice) const {
   Stated stated = open_.stated;
-  for (std::size_t i = 0; i < depth_of(choice); ++i) {
-    dimensions_[i]->set(stated, choice.values[i]);
+  for (std::size_t i = 0; i < dimensions_.size(); ++i) {
+    if (choice.values[i] != LayoutChoice::kUnset) dimensions_[i]->set(stated, choice.values[i]);
   }
   return stated;
 }
@@ -196,6 +203,68 @@ SpaceCount Space::walk(const LayoutChoice& prefix, Scenario& scenario, const Vis
   return std::move(walk.count);
 }
 
+SpaceCount Space::walk_to(std::size_t depth, const LayoutChoice& prefix, Scenario& scenario,
+                          const Visit& visit, const Ends& ends) const {
+  const std::size_t start = depth_of(prefix);
+  const std::size_t stop = std::max(start, depth);
+  Walk walk{scenario, stated_by(prefix), prefix, start, stop, visit, ends, {}};
+  resolve(walk.stated, scenario);
+  descend(walk, start);
+  if (stop < dimensions_.size()) walk.count.legal = 0;
+  return std::move(walk.count);
+}
+
+std::size_t Space::depth_before(int level) const {
+  const auto behind = std::ranges::find_if(
+      dimensions_, [&](const LayoutDimension* dimension) { return dimension->level >= level; });
+  return static_cast<std::size_t>(behind - dimensions_.begin());
+}
+
+LaterLevels Space::later_levels(std::size_t depth, std::vector<LaterLevels::Level> levels) const {
+  LaterLevels out;
+  std::vector<bool> is_open(dimensions_.size(), true);
+  std::fill_n(is_open.begin(), depth, false);
+  for (const LaterLevels::Level& wanted : levels) {
+    const std::size_t at = depth_before(static_cast<int>(wanted.level));
+    if (at < depth || at == dimensions_.size()) continue;
+    if (dimensions_[at]->level != static_cast<int>(wanted.level)) continue;  // it is stated
+    is_open[at] = false;
+    out.levels.push_back({at, wanted.most});
+  }
+  out.open = paths_of(is_open);
+  return out;
+}
+
+void Space::set_later(const LaterLevels& later, std::size_t index, Walk& walk,
+                      std::vector<LayoutChoice>& out) const {
+  if (index == later.levels.size()) {
+    if (check(walk.scenario, walk.stated, later.open).empty()) out.push_back(walk.choice);
+    return;
+  }
+  const auto [level, most] = later.levels[index];
+  const LayoutDimension& dimension = *dimensions_[level];
+  for (const std::int64_t value : dimension.distinct(walk.scenario)) {
+    const bool is_whole = most == std::numeric_limits<std::int64_t>::max();
+    if (value > most || (is_whole && !admits(level, value))) continue;
+    set(walk, level, value);
+    set_later(later, index + 1, walk, out);
+  }
+  dimension.set(walk.stated, std::nullopt);
+  walk.choice.values[level] = LayoutChoice::kUnset;
+  resolve(walk.stated, walk.scenario);
+}
+
+std::vector<LayoutChoice> Space::settings_of(const LaterLevels& later, const LayoutChoice& prefix,
+                                             Scenario& scenario) const {
+  std::vector<LayoutChoice> out;
+  const Visit nobody;
+  const Ends never;
+  Walk walk{scenario, stated_by(prefix), prefix, 0, 0, nobody, never, {}};
+  resolve(walk.stated, scenario);
+  set_later(later, 0, walk, out);
+  return out;
+}
+
 void Space::put(const LayoutChoice& choice, Scenario& scenario) const {
   resolve(stated_by(choice), scenario);
 }
@@ -219,7 +288,7 @@ KeySearch::Values Space::values(std::size_t level, const LayoutChoice& choice,
 Errors Space::objections(const LayoutChoice& choice, Scenario& scenario) const {
   const Stated stated = stated_by(choice);
   resolve(stated, scenario);
-  return check(scenario, stated, depth_of(choice));
+  return check(scenario, stated, open_behind_[depth_of(choice)]);
 }
 
 // Values of a dimension depend on what stands in Prefix and on nothing else
@@ -262,6 +331,17 @@ double Space::combinations_of_all() const {
   Counting counting{open_.scenario, open_.stated, {}};
   resolve(counting.stated, counting.scenario);
   return count(counting, 0);
+}
+
+double Space::combinations_behind(const std::vector<LayoutChoice>& prefixes) const {
+  Counting counting{open_.scenario, open_.stated, {}};
+  double sum = 0;
+  for (const LayoutChoice& prefix : prefixes) {
+    counting.stated = stated_by(prefix);
+    resolve(counting.stated, counting.scenario);
+    sum += count(counting, depth_of(prefix));
+  }
+  return sum;
 }
 
 double Space::count(Counting& counting, std::size_t level) const {

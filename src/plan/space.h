@@ -40,6 +40,16 @@ struct SpaceCount {
 // The rules that have refused every layout of a space that has none.
 Errors refusals(const SpaceCount& count);
 
+// Levels of the tree that lie behind a prefix, with others before or between them that stay open.
+struct LaterLevels {
+  struct Level {
+    std::size_t level;
+    std::int64_t most;  // its values are tried up to this one, also those outside a range
+  };
+  std::vector<Level> levels;
+  KeyPaths open;  // that rules may not read
+};
+
 // A part of a space: a dimension takes only values from `least` to `most`.
 struct ValueRange {
   std::string path;  // "layout.tp"
@@ -71,7 +81,24 @@ class Space {
   SpaceCount walk(const LayoutChoice& prefix, Scenario& scenario, const Visit& visit,
                   const Ends& ends = {}) const;
 
-  // Writes a layout into a copy of base().
+  // Walks prefixes of this depth below one, in order: partial layouts, which are counted as no
+  // layouts. One that is deeper already is visited as it is.
+  SpaceCount walk_to(std::size_t depth, const LayoutChoice& prefix, Scenario& scenario,
+                     const Visit& visit, const Ends& ends = {}) const;
+  // How many levels are before this one of layout_dimensions().
+  std::size_t depth_before(int level) const;
+
+  // Levels behind prefixes of this depth, by LayoutDimension::level, as far as they are open.
+  LaterLevels later_levels(std::size_t depth, std::vector<LaterLevels::Level> levels) const;
+  // Sets them behind a prefix in all ways that no rule refuses which reads only what is set then.
+  // Each completion of the prefix, with values as far as `most`, agrees with one of them.
+  std::vector<LayoutChoice> settings_of(const LaterLevels& later, const LayoutChoice& prefix,
+                                        Scenario& scenario) const;
+
+  // All combinations behind these prefixes, as combinations() counts them.
+  double combinations_behind(const std::vector<LayoutChoice>& prefixes) const;
+
+  // Writes a layout, or a part of one, into a copy of base().
   void put(const LayoutChoice& choice, Scenario& scenario) const;
 
   // Value that the dimension of this level would have in the layout if it were left out. `scenario`
@@ -90,11 +117,14 @@ class Space {
   struct Walk;
   std::size_t depth_of(const LayoutChoice& prefix) const;
   Stated stated_by(const LayoutChoice& choice) const;
-  Errors check(const Scenario& scenario, const Stated& stated, std::size_t depth) const;
+  Errors check(const Scenario& scenario, const Stated& stated, const KeyPaths& open) const;
   std::size_t follow(Walk& walk, std::size_t level, KeySearch::Values& values) const;
   void set(Walk& walk, std::size_t level, std::int64_t value) const;
   void descend(Walk& walk, std::size_t level) const;
   struct Counting;
+  void set_later(const LaterLevels& later, std::size_t index, Walk& walk,
+                 std::vector<LayoutChoice>& out) const;
+  KeyPaths paths_of(const std::vector<bool>& is_open) const;
   double combinations_of_all() const;
   double count(Counting& counting, std::size_t level) const;
   void restrict_to(const ValueRange& range);

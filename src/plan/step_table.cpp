@@ -7,6 +7,7 @@
 #include "memory/device_footprint.h"
 #include "predict/traffic.h"
 #include "program/block_builder.h"
+#include "program/persistent_bytes.h"
 #include "program/walk.h"
 
 namespace stepcast {
@@ -108,13 +109,29 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
   }
 }
 
-StepTable::Skeleton StepTable::make_skeleton(const Pricing& pricing) {
+// Without the keys that decide nothing of a step beside its passes.
+void StepTable::put_in_scratch() {
   scratch_.layout = scenario_.layout;
   scratch_.training = scenario_.training;
   scratch_.rules = scenario_.rules;
   scratch_.layout.micro_batch = 1;
   scratch_.layout.recompute = {};
   scratch_.layout.micro_batch_group = 0;  // of the order of passes alone
+}
+
+const std::vector<ByteCount>& StepTable::persistent(const LayoutCode& code) {
+  LayoutCode key = code.without({Field::kMicroBatch, Field::kRecomputeMode, Field::kRecomputeLayers,
+                                 Field::kRecomputeEvery, Field::kOrder, Field::kOverlapGradReduce,
+                                 Field::kOverlapParamGather, Field::kOverlapTp, Field::kOverlapPp});
+  if (scenario_.layout.virtual_stages == 1) key[Field::kSchedule] = 0;
+  return persistent_.get(key, [&] {
+    put_in_scratch();
+    return persistent_bytes(scratch_);
+  });
+}
+
+StepTable::Skeleton StepTable::make_skeleton(const Pricing& pricing) {
+  put_in_scratch();
   Skeleton out;
   out.unit = rules_of(scratch_.layout.schedule).whole_groups ? scratch_.layout.pp : 1;
   out.stages.resize(static_cast<std::size_t>(scratch_.layout.pp));

@@ -72,6 +72,8 @@ class StepTable {
 
   const Places& places(const LayoutCode& code);
   const StepEnds& ends(const LayoutCode& code, const Places& places, const Pricing& pricing);
+  // StageEnds::persistent of each stage.
+  const std::vector<ByteCount>& persistent(const LayoutCode& code);
 
  private:
   struct Call {
@@ -94,6 +96,7 @@ class StepTable {
     std::int64_t unit = 1;
   };
 
+  void put_in_scratch();
   Skeleton make_skeleton(const Pricing& pricing);
   void read_role(const Program& program, const Role& role, const BlockCosts& costs, int units,
                  Skeleton& out) const;
@@ -106,6 +109,7 @@ class StepTable {
   Remembered<Places> places_;
   Remembered<Skeleton> skeletons_;
   Remembered<StepEnds> ends_;
+  Remembered<std::vector<ByteCount>> persistent_;
 };
 
 }  // namespace stepcast

@@ -18,6 +18,7 @@
 #include "program/head_block.h"
 #include "program/offload_activations.h"
 #include "program/optimizer.h"
+#include "program/persistent_bytes.h"
 #include "program/sharded_units.h"
 #include "program/step.h"
 #include "program/unit_copies.h"
@@ -40,6 +41,7 @@ class Lowering {
   Lowering(const Scenario& scenario, const std::vector<StageOrder>& orders)
       : scenario_(scenario), orders_(orders), form_(form_of(orders)) {}
   Program run();
+  std::vector<ByteCount> persistent();
 
  private:
   BlockId add(Block block) {
@@ -241,7 +243,21 @@ Program Lowering::run() {
   return std::move(program_);
 }
 
+std::vector<ByteCount> Lowering::persistent() {
+  lay_out_chunks();
+  std::vector<ByteCount> out;
+  for (Role& role : program_.roles) {
+    finish_role(role);
+    out.push_back(total(role.persistent));
+  }
+  return out;
+}
+
 }  // namespace
+
+std::vector<ByteCount> persistent_bytes(const Scenario& scenario) {
+  return Lowering(scenario, {}).persistent();
+}
 
 Program lower(const Scenario& scenario, const std::vector<StageOrder>& orders) {
   return Lowering(scenario, orders).run();

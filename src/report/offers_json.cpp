@@ -35,7 +35,7 @@ Json plan_of(const OffersReport& report, std::size_t index, std::size_t place) {
   out["proven"] = result.proven;
   if (const auto gap = gap_of(result, offer.best->found.prediction)) put(out, "gap", *gap);
   put(out, "searched", result.combinations);
-  out["legal"] = result.bounded;
+  out["bounded"] = {{"subtrees", result.subtrees}, {"layouts", result.bounded}};
   out["replayed"] = result.replayed;
   const std::string against = offer_reason(report, offer);
   const std::string binds = binding_text(*offer.planner, offer.best->found, result);
@@ -94,10 +94,10 @@ Written offers_json(const OffersReport& report) {
   }
   const OfferTotals totals = totals_of(report);
   put(out, "searched", totals.combinations);
-  out["pruned"] = {{"by_rules_or_equal", totals.combinations - totals.bounded},
+  out["pruned"] = {{"by_rules_or_equal", totals.combinations - totals.differing},
                    {"by_memory_bound", totals.cut_by_memory},
                    {"by_time_bound", totals.cut_by_time}};
-  put(out, "legal", totals.bounded);
+  out["bounded"] = {{"subtrees", totals.subtrees}, {"layouts", totals.bounded}};
   out["replayed"] = totals.replayed;
   out["proven"] = totals.proven;
   return json_file(out, 2);

@@ -94,11 +94,11 @@ Written front(const OffersReport& report, Form form) {
 Written search_lines(const OffersReport& report, Form form) {
   const OfferTotals totals = totals_of(report);
   return bullet(
-      fmt::format("{} combinations of the open keys; {} layouts are legal and differ; {} need too "
-                  "much memory by the bound; {} replayed by the engine",
-                  count_text(totals.combinations), count_text(totals.bounded),
-                  count_text(totals.cut_by_memory),
-                  count_text(static_cast<double>(totals.replayed))),
+      fmt::format(
+          "{} combinations of the open keys; {} need too much memory by the bound, {} are no "
+          "faster than others by the bound on time; {} replayed by the engine",
+          count_text(totals.combinations), count_text(totals.cut_by_memory),
+          count_text(totals.cut_by_time), count_text(static_cast<double>(totals.replayed))),
       form);
 }
 

@@ -293,9 +293,11 @@ OfferTotals totals_of(const OffersReport& report) {
     if (!offer.result) continue;
     const SearchResult& result = *offer.result;
     out.combinations += result.combinations;
-    out.bounded += static_cast<double>(result.bounded);
-    out.cut_by_memory += static_cast<double>(result.cut_by_memory);
-    out.cut_by_time += static_cast<double>(result.cut_by_time);
+    out.differing += result.differing();
+    out.subtrees += result.subtrees;
+    out.bounded += result.bounded;
+    out.cut_by_memory += result.cut_by_memory;
+    out.cut_by_time += result.cut_by_time;
     out.replayed += result.replayed;
     if (!result.proven && offer.state != OfferState::kRefused) out.proven = false;
   }

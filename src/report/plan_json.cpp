@@ -109,10 +109,10 @@ Json PlanWriter::object() {
     for (const WhyNot& why : report_.why_not) out["why_not"].push_back(why_not(why));
   }
   put(out, "searched", result.combinations);
-  out["pruned"] = {{"by_rules_or_equal", result.combinations - static_cast<double>(result.bounded)},
+  out["pruned"] = {{"by_rules_or_equal", result.combinations - result.differing()},
                    {"by_memory_bound", result.cut_by_memory},
                    {"by_time_bound", result.cut_by_time}};
-  out["legal"] = result.bounded;
+  out["bounded"] = {{"subtrees", result.subtrees}, {"layouts", result.bounded}};
   out["replayed"] = result.replayed;
   out["proven"] = result.proven;
   if (result.bound_s > 0) put(out, "bound_s", result.bound_s);

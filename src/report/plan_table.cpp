@@ -74,16 +74,18 @@ Written front(const PlanReport& report, Form form) {
 Written search_lines(const PlanReport& report, Form form) {
   const SearchResult& r = report.result;
   Written out;
-  out += bullet(fmt::format("{} combinations of the open keys; {} layouts are legal and differ",
-                            count_text(r.combinations), count_text(static_cast<double>(r.bounded))),
-                form);
-  out += bullet(fmt::format("{} need more than {} GiB by the bound on memory, {} more by replay",
-                            count_text(static_cast<double>(r.cut_by_memory)),
-                            gib_text(r.memory_limit), r.replayed_too_large),
-                form);
+  out +=
+      bullet(fmt::format("{} combinations of the open keys; bounds of {} subtrees and {} layouts",
+                         count_text(r.combinations), count_text(static_cast<double>(r.subtrees)),
+                         count_text(static_cast<double>(r.bounded))),
+             form);
+  out += bullet(
+      fmt::format("{} need more than {} GiB by the bound on memory, {} layouts more by replay",
+                  count_text(r.cut_by_memory), gib_text(r.memory_limit), r.replayed_too_large),
+      form);
   if (r.proven && !r.found.empty()) {
     out += bullet(fmt::format("{} are no faster than the last place by the bound on time",
-                              count_text(static_cast<double>(r.cut_by_time))),
+                              count_text(r.cut_by_time)),
                   form);
   }
   out += bullet(fmt::format("{} replayed by the engine", r.replayed), form);

@@ -150,7 +150,7 @@ Result<Plan> plan(const Scenario& scenario, const PlanOptions& options) {
   const SearchOptions search = options_of(options, scenario, **planner);
   auto result = search_by(*objective, **planner, *prices, search);
   if (!result) return failure(result.error());
-  if (result->bounded == 0 && !result->interrupted) return failure(refusals(result->space));
+  if (result->is_refused()) return failure(refusals(result->space));
   std::vector<WhyNot> answers;
   for (const WhyNotQuestion& question : *questions) {
     answers.push_back(stepcast::why_not(question, search, *result));

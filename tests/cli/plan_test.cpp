@@ -35,8 +35,14 @@ TEST(PlanCommand, RanksWhatItReplayed) {
     EXPECT_EQ(plan["layout"]["recompute"]["mode"], "none");
     before = step;
   }
-  EXPECT_LE(out["legal"].get<double>(), out["searched"].get<double>());
-  EXPECT_LE(out["replayed"].get<int>(), out["legal"].get<int>());
+  const json& pruned = out["pruned"];
+  double sum = out["replayed"];
+  for (const char* why : {"by_rules_or_equal", "by_memory_bound", "by_time_bound"}) {
+    EXPECT_GE(pruned[why], 0) << why;
+    sum += pruned[why].get<double>();
+  }
+  EXPECT_DOUBLE_EQ(sum, out["searched"].get<double>());
+  EXPECT_LE(out["replayed"], out["bounded"]["layouts"]);
 }
 
 // The forecast of one of its layouts.

@@ -234,8 +234,10 @@ class Report(unittest.TestCase):
                               prediction["peak_device_bytes"], plan["equal_layouts"]])
             self.assertEqual(row[7][0], plan["reason"])
         funnel = [row[2][1] for row in reader.tables["funnel"][1:]]
-        self.assertEqual(funnel[:2], [out["searched"], out["legal"]])
-        self.assertEqual(funnel[2], out["legal"] - out["pruned"]["by_memory_bound"])
+        pruned = out["pruned"]
+        differing = out["searched"] - pruned["by_rules_or_equal"]
+        self.assertEqual(funnel[:2], [out["searched"], differing])
+        self.assertEqual(funnel[2], differing - pruned["by_memory_bound"])
         self.assertEqual(funnel[3], out["replayed"])
         self.assertEqual(funnel, sorted(funnel, reverse=True))
         self.assertEqual(len(reader.tables["replayed"]) - 1, funnel[4])

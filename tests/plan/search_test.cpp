@@ -85,7 +85,8 @@ TEST_P(Exhaustive, SearchFindsTheOptimumOfTheSpace) {
   const auto result = planner->search(options);
   ASSERT_TRUE(result);
   EXPECT_TRUE(result->proven);
-  EXPECT_EQ(result->bounded, static_cast<std::int64_t>(layouts.size()));
+  EXPECT_LE(result->bounded, static_cast<std::int64_t>(layouts.size()));
+  EXPECT_LE(result->replayed, result->bounded);
   EXPECT_EQ(result->found.empty(), values.empty());
   for (std::size_t i = 0; i < std::min<std::size_t>(5, values.size()); ++i) {
     EXPECT_EQ(result->found[i].prediction.step_time.value(), values[order[i]]) << "place " << i + 1;
@@ -142,7 +143,7 @@ TEST(Search, EndsWhenItIsToldTo) {
   EXPECT_LE(result->bound_s, result->found.back().prediction.step_time.value());
 }
 
-TEST(Search, KnowsNoBoundBeforeAllIsBounded) {
+TEST(Search, KnowsABoundOfWhatItHasNotReplayed) {
   const auto planner = planner_of(kSmall);
   ASSERT_NE(planner, nullptr);
   SearchOptions options;
@@ -154,10 +155,20 @@ TEST(Search, KnowsNoBoundBeforeAllIsBounded) {
   ASSERT_TRUE(result);
   EXPECT_TRUE(result->interrupted);
   EXPECT_FALSE(result->proven);
-  EXPECT_FALSE(result->found.empty());
-  EXPECT_GT(result->bound_s, 0);  // products at the device's peak
-  for (const auto& place : result->found)
-    EXPECT_LE(result->bound_s, place.prediction.step_time.value());
+  ASSERT_FALSE(result->found.empty());
+  EXPECT_GT(result->bound_s, 0);
+  const double best = result->found.front().prediction.step_time.value();
+  AtLeast others(1);
+  for (const LayoutChoice& choice : all_layouts(planner->space())) {
+    if (std::ranges::any_of(result->found, [&](const auto& f) { return f.choice == choice; })) {
+      continue;
+    }
+    const auto forecast = planner->predict(choice);
+    ASSERT_TRUE(forecast);
+    if (forecast->peak_device > result->memory_limit) continue;
+    EXPECT_GE(forecast->step_time.value(), std::min(best, result->bound_s));
+    ++others;
+  }
 }
 
 // Equal layouts fill one place: what stands in the last one must be certain too.
@@ -218,8 +229,6 @@ TEST(Search, WithEnoughTimeFindsWhatItFindsWithoutALimit) {
         << one.prediction.step_time.value() << "\n"
         << words(planner->space(), other.choice) << " " << other.prediction.step_time.value();
     EXPECT_EQ(one.choice, other.choice) << space.name;
-    EXPECT_EQ(limited->space.legal, whole->space.legal) << space.name;
-    EXPECT_EQ(limited->cut_by_memory, whole->cut_by_memory) << space.name;
   }
 }
 

@@ -30,7 +30,7 @@ Errors name_source(Errors errors, const OfferRequest& request) {
 
 OfferState state_of(const SearchResult& result) {
   if (!result.found.empty()) return OfferState::kRanked;
-  if (result.bounded == 0 && !result.interrupted) return OfferState::kRefused;
+  if (result.is_refused()) return OfferState::kRefused;
   return result.proven ? OfferState::kNothingFits : OfferState::kNotFound;
 }
 

@@ -20,12 +20,11 @@ struct Stage {
 
 std::vector<Stage> stages_of(const PlanReport& report) {
   const SearchResult& r = report.result;
-  const auto bounded = static_cast<double>(r.bounded);
   std::vector<Stage> out;
   out.push_back({"combinations of the open keys", r.combinations, ""});
-  out.push_back({"legal and different", bounded, "refused by a rule, or equal to another"});
+  out.push_back({"allowed and different", r.differing(), "refused by a rule, or equal to another"});
   out.push_back(
-      {"may fit", bounded - static_cast<double>(r.cut_by_memory),
+      {"may fit", r.differing() - r.cut_by_memory,
        fmt::format("need more than {} GiB by the bound on memory", gib_text(r.memory_limit))});
   std::string aside = "left aside when the search ended";
   if (r.proven) {
