@@ -40,6 +40,7 @@ def tuned_runs(files, only):
             model = json.loads(json.dumps(scenario["model"]))
             if "moe" in model:
                 model["moe"].pop("dispatcher", None)
+                model["moe"].pop("dispatcher_sms", None)
             key = json.dumps([model, scenario["cluster"], training["global_batch"],
                               training["sequence_length"], training.get("framework"),
                               training.get("precision")])
@@ -56,11 +57,15 @@ def with_dispatchers(scenario):
     beside another micro-batch and not."""
     if "moe" not in scenario["model"]:
         return [scenario]
+    recorded = scenario["model"]["moe"].get("dispatcher", "alltoall")
     out = []
     for dispatcher in DISPATCHERS:
         for beside in (False, True):
             out.append(json.loads(json.dumps(scenario)))
-            out[-1]["model"]["moe"]["dispatcher"] = dispatcher
+            moe = out[-1]["model"]["moe"]
+            moe["dispatcher"] = dispatcher
+            if dispatcher != recorded:
+                moe.pop("dispatcher_sms", None)
             if beside:
                 out[-1]["layout"] = {"overlap": {"ep": True}}
     return out
