@@ -25,6 +25,8 @@ struct Fp8Recipe {
   bool gathers_wide = false;        // parameters held in fp8 are still gathered in 16 bits
   bool runs_attention = true;       // there are attention kernels that take its scales
   bool needs_block_scales = false;  // products must take a scale for each 32 elements
+  bool runs_head = false;           // the head's products can run in it
+  bool fuses_experts = false;       // kernels for products of experts activate and cast for it
   DataType type = DataType::kFp8;   // of the copies
   // Operands of weight gradients go through a random Hadamard transform, whose largest element is
   // found with that of the tensor (finds_scale).

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "layout/fp8_recipe.h"
 #include "layout/framework.h"
 #include "layout/legality.h"
 #include "layout/pipeline.h"
@@ -114,6 +115,49 @@ void check_shared_experts(const Scenario& s, Findings& findings) {
   }
 }
 
+// Transformer Engine, pytorch/ops/fused/forward_grouped_mlp.py, and Megatron-LM,
+// core/transformer/transformer_config.py: moe_paged_stash.
+void check_fused_experts(const Scenario& s, Findings& findings) {
+  if (!s.model.moe || !findings.trusts({"model", "training", "layout.recompute", "cluster"})) {
+    return;
+  }
+  constexpr const char* kKey = "model.moe.fused_mlp";
+  const Training& t = s.training;
+  if (!s.model.moe->fused_mlp) {
+    if (s.model.moe->stash_factor > 0) {
+      findings.illegal("model.moe.stash_factor",
+                       "the fused kernels alone mark what goes into the stash",
+                       "0, or fused_mlp true");
+    }
+    return;
+  }
+  const auto illegal = [&](const std::string& what, const std::string& fix) {
+    findings.illegal(kKey, what, fix);
+  };
+  const FrameworkTraits& framework = traits_of(t.framework);
+  if (!framework.fuses_experts) {
+    illegal(
+        fmt::format("framework {} has no such kernels", framework.name),
+        fmt::format("framework {}, or false", frameworks_with(&FrameworkTraits::fuses_experts)));
+  }
+  if (!is_scaled(t.precision) || !fp8_of(s).recipe->fuses_experts) {
+    illegal("the kernels cast for mxfp8 and nvfp4",
+            "precision fp8 with recipe mxfp8, precision fp4, or false");
+  }
+  if (s.model.mlp != Mlp::kSwiglu) illegal("the kernels have gated activations", "false");
+  if (t.trains_adapters()) illegal("adapters stand between product and activation", "false");
+  if (s.layout.recompute.modules.has(RecomputedModule::kExpertActivation)) {
+    illegal("the activation is part of a product and cannot be recomputed alone",
+            "recompute without moe_act, or false");
+  }
+  const bool again = s.layout.recompute.mode == RecomputeMode::kFull ||
+                     s.layout.recompute.modules.has(RecomputedModule::kExperts);
+  if (s.model.moe->stash_factor > 0 && again) {
+    findings.illegal("model.moe.stash_factor", "recomputed experts leave nothing to stash",
+                     "0, or recompute none or selective without moe");
+  }
+}
+
 // Megatron-LM, core/model_parallel_config.py: defer_embedding_wgrad_compute.
 void check_deferred_head(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
@@ -153,6 +197,7 @@ void check_passes(const Scenario& scenario, Findings& findings) {
   check_expert_overlap(scenario, findings);
   check_delayed_experts(scenario, findings);
   check_shared_experts(scenario, findings);
+  check_fused_experts(scenario, findings);
   check_deferred_head(scenario, findings);
   check_cuda_graphs(scenario, findings);
 }

@@ -22,6 +22,35 @@ std::string devices_with_block_scales() {
   return one_of(titles);
 }
 
+// Megatron-LM, core/transformer/mxfp8_output_proj.py.
+void check_fp8_head(const Scenario& s, Findings& findings) {
+  constexpr const char* kKey = "training.fp8_head";
+  if (!s.training.fp8_head) return;
+  if (!findings.trusts({"model", "training.framework", "training.precision", "training.fp8_recipe",
+                        "training.mode", "layout.defer_head_wgrad", kKey})) {
+    return;
+  }
+  const auto illegal = [&](const std::string& what, const std::string& fix) {
+    findings.illegal(kKey, what, fix);
+  };
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  if (!framework.has_fp8_head) {
+    illegal(fmt::format("framework {} keeps the head in 16 bits", framework.name),
+            fmt::format("framework {}, or false", frameworks_with(&FrameworkTraits::has_fp8_head)));
+  }
+  if (s.training.precision != DataType::kFp8 || !fp8_of(s).recipe->runs_head) {
+    illegal("the head has products in mxfp8 alone", "precision fp8 with recipe mxfp8, or false");
+  }
+  if (s.model.tied_embeddings) {
+    illegal("the head's module cannot take over the embedding's table",
+            "tied_embeddings false, or false here");
+  }
+  if (s.layout.defer_head_wgrad > 0) {
+    illegal("its weight gradient cannot wait", "defer_head_wgrad 0, or false here");
+  }
+  if (s.training.trains_adapters()) illegal("adapters leave the head as it is", "false");
+}
+
 // The device has fp8 at all: check_device() has told.
 void check_fp8(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"training.framework", "training.fp8_recipe", "cluster"})) return;
@@ -108,6 +137,7 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
                      "precision fp8 takes a recipe");
   }
   if (is_scaled(t.precision)) check_fp8(s, findings);
+  check_fp8_head(s, findings);
   check_fp4(s, stated, findings);
   if (t.lora_rank > 0 && !t.trains_adapters()) {
     findings.illegal("training.lora_rank", "with mode pretrain", "mode lora or qlora takes a rank");

@@ -72,6 +72,7 @@ struct Training {
   bool launch_blocking = false;  // every launch waits until its kernel has ended
   bool fp8_params = false;       // with fp8: parameters are held and gathered in fp8
   bool fp8_attention = false;    // with fp8: attention reads fp8 too
+  bool fp8_head = false;         // with mxfp8: the head's products read it too
   Fp4Products fp4_products = Fp4Products::kAll;
   // With fp8 or fp4: so many of the first and of the last layers stay in 16 bits.
   std::int64_t bf16_layers_at_start = 0, bf16_layers_at_end = 0;
@@ -108,7 +109,7 @@ struct Overlap {
   bool ep = false;
   bool expert_wgrad = false;    // with ep: weight gradients run beside the exchange behind them
   bool shared_experts = false;  // they run beside the exchanges of their layer
-  bool offload = false;  // copies of offloaded states beside the host's update
+  bool offload = false;         // copies of offloaded states beside the host's update
 };
 
 struct Offload {

@@ -140,12 +140,13 @@ Fp8 attention_or_all(const Scenario& scenario, std::int64_t in_fp4) {
 
 }  // namespace
 
-ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements, std::int64_t in_fp4) {
+ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements, std::int64_t in_fp4,
+                           std::int64_t tables) {
   if (elements == 0 || shards_parameters(scenario)) return 0;
   const ByteCount copies = (in_fp4 > 0 ? fp8_of(scenario).weight_bytes(in_fp4) : 0) +
                            attention_or_all(scenario, in_fp4).weight_bytes(elements - in_fp4);
-  return scenario.training.fp8_params ? copies - elements * size_of(scenario.training.wide())
-                                      : copies;
+  if (!scenario.training.fp8_params) return copies;
+  return copies - (elements - tables) * size_of(scenario.training.wide());
 }
 
 ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights) {

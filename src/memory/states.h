@@ -31,8 +31,8 @@ StateBytes state_bytes(const Scenario& scenario, std::int64_t elements,
 // Bytes that products in fp8, or so many of them in fp4, need of their trained weights beside the
 // 16-bit parameters, or instead of them (negative: they take less). 0 when units are gathered: each
 // product casts its own.
-ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements,
-                           std::int64_t in_fp4 = 0);
+ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements, std::int64_t in_fp4 = 0,
+                           std::int64_t tables = 0);
 
 // The difference that Muon makes to so many of these parameters, of which a rank owns at most
 // `largest`: one moment instead of two, and buffers that pad the shards of whole matrices.

@@ -94,6 +94,9 @@ SortedJson to_json(const Moe& moe) {
   if (moe.shared_gate) out["shared_gate"] = true;
   if (moe.capacity_factor > 0) out["capacity_factor"] = moe.capacity_factor;
   if (moe.dispatcher_sms > 0) out["dispatcher_sms"] = moe.dispatcher_sms;
+  if (moe.rank_capacity_factor > 0) out["rank_capacity_factor"] = moe.rank_capacity_factor;
+  if (moe.stash_factor > 0) out["stash_factor"] = moe.stash_factor;
+  if (moe.fused_mlp) out["fused_mlp"] = true;
   if (!moe.layer_list.empty()) out["layer_list"] = moe.layer_list;
   return out;
 }

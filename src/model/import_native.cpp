@@ -112,6 +112,38 @@ constexpr double kLearnedImbalance = 1.6;
 // No accelerator has more.
 constexpr std::int64_t kMostSms = 1024;
 
+// As capacity_factor takes it.
+constexpr double kMostRoom = 1024;
+
+// Room for rows that is stated beforehand (Megatron-LM, core/transformer/transformer_config.py:
+// moe_expert_rank_capacity_factor, moe_paged_stash).
+void read_room(ObjectReader& reader, Moe& moe) {
+  moe.rank_capacity_factor = reader.number("rank_capacity_factor", 0, kMostRoom).value_or(0);
+  moe.stash_factor = reader.number("stash_factor", 0, kMostRoom).value_or(0);
+  const auto fail = [&](const char* key, const std::string& what, const std::string& fix) {
+    reader.fail(key, ErrorCode::kBadValue, what, fix);
+  };
+  if (moe.stash_factor > moe.rank_capacity_factor) {
+    fail("stash_factor", "is more than buffers have room for",
+         fmt::format("0, or at most the rank_capacity_factor, {}", moe.rank_capacity_factor));
+  }
+  for (const auto& [key, factor] : {std::pair("rank_capacity_factor", moe.rank_capacity_factor),
+                                    std::pair("stash_factor", moe.stash_factor)}) {
+    if (factor == 0 || factor >= moe.imbalance) continue;
+    fail(key, fmt::format("the fullest rank receives {} times the mean", moe.imbalance),
+         fmt::format("0, or at least {}", moe.imbalance));
+  }
+  if (moe.rank_capacity_factor == 0) return;
+  if (moe.dispatcher != MoeDispatcher::kHybridEp) {
+    fail("rank_capacity_factor", "HybridEP alone fills buffers whose size is known beforehand",
+         "0, or dispatcher hybridep");
+  }
+  if (moe.capacity_factor > 0) {
+    fail("rank_capacity_factor", "capacity_factor already fixes what every expert takes",
+         "one of the two");
+  }
+}
+
 void read_moe(ObjectReader& reader, Model& model, bool states_ffn) {
   Moe moe;
   moe.experts = reader.required_integer("experts", 1, kMaxHeads);
@@ -144,6 +176,8 @@ void read_moe(ObjectReader& reader, Model& model, bool states_ffn) {
                 "NCCL chooses the SMs of its exchanges itself",
                 "0, or dispatcher deepep or hybridep");
   }
+  read_room(reader, moe);
+  moe.fused_mlp = reader.boolean("fused_mlp").value_or(false);
   reader.finish();
   model.moe = moe;
 }

@@ -30,6 +30,11 @@ struct Moe {
   double imbalance = 1;             // load of the busiest rank over the mean, before capacity
   MoeDispatcher dispatcher = MoeDispatcher::kAllToAll;
   std::int64_t dispatcher_sms = 0;  // of DeepEP's or HybridEP's kernels; 0: Megatron's default
+  // Buffers have room for so many times the rows that a rank receives where all receive equally
+  // many; 0: for the rows that arrive. `stash_factor`: and of what backward reads, in pages; 0: as
+  // much.
+  double rank_capacity_factor = 0, stash_factor = 0;
+  bool fused_mlp = false;  // the first product's kernel activates and casts
   // Exactly these layers, ascending, where the file lists them.
   std::vector<std::int64_t> layer_list = {};
 };

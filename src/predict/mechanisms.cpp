@@ -62,6 +62,7 @@ class Mechanisms {
     add(training.bf16_layers_at_start + training.bf16_layers_at_end > 0, "layers kept in 16 bits");
     add(training.fp4_products == Fp4Products::kMlp, "fp4 beside fp8");
     add(training.fp8_attention, "attention in fp8");
+    add(training.fp8_head, "head in fp8");
     add(true, std::string(name_of(training.attention)) + " attention");
     add(training.sequence_length >= kLongSequence, "sequences of 16384 tokens or more");
     add_own(training.trains_adapters(), "adapters");
@@ -127,6 +128,8 @@ class Mechanisms {
     add_own(layout_.overlap.ep, "tokens exchanged beside another micro-batch");
     add_own(layout_.overlap.expert_wgrad, "weight gradients of experts beside an exchange");
     add_own(layout_.overlap.shared_experts, "shared experts beside exchanges");
+    add_own(model.moe->rank_capacity_factor > 0, "buffers of experts sized beforehand");
+    add_own(model.moe->fused_mlp, "products of experts that activate and cast");
     add_own(true, "mixture of experts");
     add(scenario_.training.cuda_graphs == CudaGraphs::kOff, "experts without CUDA graphs");
     add_own(layout_.ep > 1, "expert parallelism");

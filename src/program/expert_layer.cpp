@@ -58,16 +58,49 @@ BufferId ExpertLayer::matrices(ParameterId weight, std::int64_t outputs, std::in
   return matrix_for_product(builder_, weight, shape_.local * outputs * inputs, backward);
 }
 
-// The products of all experts read this operand: `x` itself, or in fp8 its copies.
+// Copies that wait for backward have less room than those that are worked on.
+CopyRoom ExpertLayer::room(std::int64_t columns, bool backward) const {
+  const std::int64_t waiting = backward ? shape_.held : shape_.kept;
+  const bool apart = builder_.fp8().has_two_copies();
+  return {(apart ? shape_.held : waiting) * columns, waiting * columns};
+}
+
+// The products of all experts read this operand: `x` itself, or in fp8 its copies. The casts of the
+// fused kernels take all experts at once.
 Operand ExpertLayer::operand(BufferId x, std::int64_t columns, bool backward) {
   if (!in_fp8()) return {x, x};
-  const InGroups groups(builder_, shape_.local);
-  return cast_operand(builder_, x, shape_.rows * columns, backward, true, false);
+  const InGroups groups(builder_, is_fused() ? 1 : shape_.local);
+  return cast_operand(builder_, x, shape_.rows * columns, backward, true, false,
+                      room(columns, backward));
+}
+
+// The input's and the activation's copies by columns and the first product's output.
+ByteCount ExpertLayer::stashed_bytes(std::int64_t rows) const {
+  return builder_.fp8().copy_bytes(rows * (width() + shape_.ffn)) +
+         rows * shape_.ups * builder_.shape().element;
+}
+
+// While a kernel works on them they have the whole room.
+void ExpertLayer::pad_stashed() {
+  const std::int64_t beyond = shape_.held - shape_.kept;
+  if (beyond == 0) return;
+  builder_.also_writes({builder_.buffer("beyond_stash", stashed_bytes(beyond), DataType::kInt8)});
+}
+
+// Copies of rows alone, into pages or out of them. Megatron issues them on a stream of their own,
+// and the layer after waits for them (core/transformer/moe/paged_stash.py). Their grid of 2048
+// blocks takes every SM as any kernel does, so they count as kernels in turn.
+void ExpertLayer::copy_stashed(bool backward) {
+  if (!shape_.stashed || !is_fused()) return;
+  const std::int64_t elements = shape_.rows * (width() + shape_.ffn + shape_.ups);
+  const double bytes = 2 * static_cast<double>(stashed_bytes(shape_.rows));
+  builder_.add(backward ? "unstash_rows" : "stash_rows", UnitCopy{backward, elements, bytes},
+               {saved_.up}, {});
 }
 
 // A bias that no fused kernel takes.
 bool ExpertLayer::applies_bias_in_steps() const {
-  return down_bias_.valid() && builder_.rules().biased_experts_in_steps;
+  return down_bias_.valid() && builder_.rules().biased_experts_in_steps && !is_fused();
 }
 
 // The output's bias, times the routing weights; backward the gradients of both.
@@ -80,7 +113,7 @@ void ExpertLayer::apply_bias(BufferId rows, bool backward) {
                            builder_.size(shape_.rows * width(), width(), steps.bytes)},
                {rows, dispatch_.weights()}, {});
   if (backward) {
-    builder_.also_writes({builder_.buffer("biased_rows", shape_.rows * width(), DataType::kFp32)});
+    builder_.also_writes({builder_.buffer("biased_rows", shape_.held * width(), DataType::kFp32)});
   } else {
     builder_.also_writes({rows});
   }
@@ -150,45 +183,74 @@ BufferId ExpertLayer::route_backward(BufferId input, BufferId weight_gradient) {
 }
 
 void ExpertLayer::activate() {
-  saved_.activated = builder_.activation("experts_activated", shape_.rows * shape_.ffn);
+  saved_.activated = builder_.activation("experts_activated", shape_.held * shape_.ffn);
   builder_.add("experts_activation", activation(false), {saved_.up, dispatch_.weights()},
                {saved_.activated});
   saved_.left = operand(saved_.activated, shape_.ffn, false);
 }
 
 BufferId ExpertLayer::compute() {
-  saved_.up = builder_.activation("experts_up", shape_.rows * shape_.ups);
+  saved_.up = builder_.activation("experts_up", shape_.kept * shape_.ups);
   GroupedGemm up = product(GemmRole::kForward, shape_.ups, width());
   up.bias = up_bias_.valid();
   saved_.entered = operand(saved_.input, width(), false);
   const BufferId ups = matrices(up_, shape_.ups, width(), false);
-  builder_.add("experts_up", up, {saved_.entered.rows, ups}, {saved_.up});
+  if (is_fused()) {
+    builder_.add("experts_up", up, {saved_.entered.rows, ups, dispatch_.weights()}, {saved_.up});
+    saved_.left = operand_buffers(builder_, room(shape_.ffn, false), false, true);
+    builder_.also_writes({saved_.left.rows, saved_.left.columns});
+    pad_stashed();
+  } else {
+    builder_.add("experts_up", up, {saved_.entered.rows, ups}, {saved_.up});
+  }
   builder_.uses({up_, up_bias_});
   saved_.up_adapters = up_adapters_.forward(builder_, saved_.input, saved_.up);
-  activate();
-  const BufferId out = builder_.activation("experts_output", shape_.rows * width());
+  if (!is_fused()) activate();
+  const BufferId out = builder_.activation("experts_output", shape_.held * width());
   GroupedGemm down = product(GemmRole::kForward, width(), shape_.ffn);
   down.bias = down_bias_.valid() && !applies_bias_in_steps();
   const BufferId downs = matrices(down_, width(), shape_.ffn, false);
   builder_.add("experts_down", down, {saved_.left.rows, downs}, {out});
+  pad_stashed();
   builder_.uses({down_, down_bias_});
   saved_.down_adapters = down_adapters_.forward(builder_, saved_.activated, out);
   apply_bias(out, false);
+  copy_stashed(false);
   return out;
+}
+
+// The gradient of the activation. The fused kernel goes on to that of the first product's output,
+// whose copies it writes into `of_up`, and of the routing weights.
+BufferId ExpertLayer::down_backward(const Operand& of_output, BufferId weights, Operand& of_up) {
+  const BufferId downs = matrices(down_, width(), shape_.ffn, true);
+  const GroupedGemm own = product(GemmRole::kInputGradient, width(), shape_.ffn);
+  if (is_fused()) {
+    of_up = operand_buffers(builder_, room(shape_.ups, true), true, true);
+    builder_.add("experts_down_dgrad", own, {of_output.rows, downs, saved_.up, dispatch_.weights()},
+                 {of_up.rows});
+    builder_.also_writes({of_up.columns, weights});
+    pad_stashed();
+    builder_.uses({down_});
+    return {};
+  }
+  const BufferId activated =
+      builder_.activation("experts_activated_gradient", shape_.held * shape_.ffn);
+  builder_.add("experts_down_dgrad", own, {of_output.rows, downs}, {activated});
+  builder_.uses({down_});
+  return activated;
 }
 
 ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
                                                         const RecomputedModules& again) {
   if (again.has(RecomputedModule::kExpertActivation) && !again.has(RecomputedModule::kExperts))
     recompute([&] { activate(); });
+  copy_stashed(true);
   apply_bias(gradient, true);
-  const BufferId activated =
-      builder_.activation("experts_activated_gradient", shape_.rows * shape_.ffn);
   const Operand of_output = operand(gradient, width(), true);
-  const BufferId downs = matrices(down_, width(), shape_.ffn, true);
-  builder_.add("experts_down_dgrad", product(GemmRole::kInputGradient, width(), shape_.ffn),
-               {of_output.rows, downs}, {activated});
-  builder_.uses({down_});
+  RowGradients out{builder_.activation("experts_input_gradient", shape_.held * width()),
+                   builder_.buffer("row_weights_gradient", shape_.held, DataType::kFp32)};
+  Operand of_up;
+  const BufferId activated = down_backward(of_output, out.weights, of_up);
   const AdapterGradients of_down =
       down_adapters_.input_gradient(builder_, gradient, activated, saved_.down_adapters);
   down_adapters_.weight_gradient(builder_, saved_.activated, saved_.down_adapters, of_down);
@@ -198,13 +260,16 @@ ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
   if (down_bias_.valid()) {
     builder_.bias_gradient(down_bias_, shape_.rows, width(), {gradient});
   }
-  RowGradients out{builder_.activation("experts_input_gradient", shape_.rows * width()),
-                   builder_.buffer("row_weights_gradient", shape_.rows, DataType::kFp32)};
-  const BufferId up = builder_.activation("experts_up_gradient", shape_.rows * shape_.ups);
-  builder_.add("experts_activation", activation(true), {saved_.up, dispatch_.weights(), activated},
-               {up, out.weights});
-  if (up_bias_.valid()) builder_.bias_gradient(up_bias_, shape_.rows, shape_.ups, {up});
-  const Operand of_up = operand(up, shape_.ups, true);
+  BufferId up;
+  if (!is_fused()) {
+    up = builder_.activation("experts_up_gradient", shape_.held * shape_.ups);
+    builder_.add("experts_activation", activation(true),
+                 {saved_.up, dispatch_.weights(), activated}, {up, out.weights});
+  }
+  if (up_bias_.valid()) {
+    builder_.bias_gradient(up_bias_, shape_.rows, shape_.ups, {is_fused() ? of_up.rows : up});
+  }
+  if (!is_fused()) of_up = operand(up, shape_.ups, true);
   const BufferId ups = matrices(up_, shape_.ups, width(), true);
   builder_.add("experts_up_dgrad", product(GemmRole::kInputGradient, shape_.ups, width()),
                {of_up.rows, ups}, {out.rows});

@@ -40,6 +40,10 @@ class ExpertLayer {
   void route(BufferId input);
   BufferId route_backward(BufferId input, BufferId weight_gradient);
   void activate();
+  bool is_fused() const { return model_.moe->fused_mlp && in_fp8(); }
+  void pad_stashed();
+  ByteCount stashed_bytes(std::int64_t rows) const;
+  void copy_stashed(bool backward);
   BufferId compute();
   RowGradients compute_backward(BufferId gradient, const RecomputedModules& again);
   bool applies_bias_in_steps() const;
@@ -52,6 +56,8 @@ class ExpertLayer {
   bool in_fp8() const;
   BufferId matrices(ParameterId weight, std::int64_t outputs, std::int64_t inputs, bool backward);
   Operand operand(BufferId x, std::int64_t columns, bool backward);
+  CopyRoom room(std::int64_t columns, bool backward) const;
+  BufferId down_backward(const Operand& of_output, BufferId weights, Operand& of_up);
   GroupedGemm product(GemmRole role, std::int64_t outputs, std::int64_t inputs) const;
   ExpertActivation activation(bool backward) const;
   double element() const { return static_cast<double>(builder_.shape().element); }

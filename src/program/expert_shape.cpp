@@ -34,6 +34,15 @@ ExpertShape::ExpertShape(const Scenario& scenario, const Shape& shape) {
                  ? static_cast<std::int64_t>(std::ceil(static_cast<double>(sent) * moe.imbalance))
                  : sent;
   rows = received * tensor;
+  const auto room = [&](double factor) {
+    const double balanced = static_cast<double>(sent * tensor);
+    return std::max(rows, static_cast<std::int64_t>(std::ceil(balanced * factor)));
+  };
+  const bool states_room = moe.rank_capacity_factor > 0 && ranks * tensor > 1;
+  held = states_room ? room(moe.rank_capacity_factor) : rows;
+  stashed = states_room && moe.stash_factor > 0;
+  kept = stashed ? room(moe.stash_factor) : held;
+  sized = padded || states_room;
   ffn = moe.ffn / tensor;
   ups = (scenario.model.mlp == Mlp::kSwiglu ? 2 : 1) * ffn;
   dispatcher = moe.dispatcher;

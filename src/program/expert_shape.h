@@ -24,9 +24,14 @@ struct ExpertShape {
   std::int64_t sent;
   std::int64_t received;
   std::int64_t rows;
+  // Rows that buffers have room for: while they are worked on, and while they wait for backward.
+  std::int64_t held;
+  std::int64_t kept;
+  bool stashed;      // what waits is copied into pages
   std::int64_t ffn;  // on this rank
   std::int64_t ups;  // outputs of the first product: twice as many where it is gated
-  bool padded;       // every expert takes as many rows of every rank: sizes are known beforehand
+  bool padded;       // every expert takes as many rows of every rank
+  bool sized;        // the host knows how large buffers are before tokens are routed
   MoeDispatcher dispatcher;
   std::int64_t exchange_sms;  // of DeepEP's or HybridEP's kernels; 0: Megatron's default
   AxisGroup replicas;         // the ranks that hold the same experts

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/fp8_operands.h"
 
+#include <algorithm>
 #include <map>
 
 namespace stepcast {
@@ -70,20 +71,27 @@ bool takes_over(const Fp8& fp8, Operation& norm, const Operation& operation, std
 
 }  // namespace
 
+Operand operand_buffers(BlockBuilder& builder, const CopyRoom& room, bool backward,
+                        bool by_columns) {
+  Operand out;
+  out.rows = copy_of(builder, backward ? "gradient_fp8" : "input_fp8", room.rows);
+  if (!by_columns) return out;
+  out.columns = out.rows;
+  if (builder.fp8().has_two_copies()) {
+    out.columns = copy_of(builder, backward ? "gradient_fp8_by_columns" : "input_fp8_by_columns",
+                          room.columns);
+  }
+  return out;
+}
+
 Operand cast_operand(BlockBuilder& builder, BufferId x, std::int64_t elements, bool backward,
-                     bool by_columns, bool cut) {
+                     bool by_columns, bool cut, std::optional<CopyRoom> room) {
   const Shape& shape = builder.shape();
   const Fp8& fp8 = builder.fp8();
-  Operand out;
-  out.rows = copy_of(builder, backward ? "gradient_fp8" : "input_fp8", elements);
+  const Operand out =
+      operand_buffers(builder, room.value_or(CopyRoom{elements, elements}), backward, by_columns);
   std::vector<BufferId> copies{out.rows};
-  if (by_columns && fp8.has_two_copies()) {
-    out.columns =
-        copy_of(builder, backward ? "gradient_fp8_by_columns" : "input_fp8_by_columns", elements);
-    copies.push_back(out.columns);
-  } else if (by_columns) {
-    out.columns = out.rows;
-  }
+  if (out.columns.valid() && out.columns != out.rows) copies.push_back(out.columns);
   const double written =
       static_cast<double>(copies.size()) * static_cast<double>(fp8.copy_bytes(elements));
   if (fp8.recipe->finds_scale) find_scale(builder, x, elements, backward, cut);
@@ -118,7 +126,7 @@ BufferId transposed(BlockBuilder& builder, BufferId rows, std::int64_t elements,
   return columns;
 }
 
-void cast_in_norms(BlockBuilder& builder) {
+void cast_in_norms(BlockBuilder& builder, const std::vector<BufferId>& apart) {
   // Casts to fp8 beside products in fp4 are those of attention.
   const Fp8& own = builder.fp8();
   const Fp8& fp8 = own.type == DataType::kFp4 ? builder.shape().attention_fp8 : own;
@@ -138,7 +146,9 @@ void cast_in_norms(BlockBuilder& builder) {
         if (taken) continue;
       }
       const auto* norm = std::get_if<Normalization>(&operation.work);
-      if (norm != nullptr && !norm->backward) norms[operation.writes.back()] = kept.size();
+      const bool fuses = norm != nullptr && !norm->backward &&
+                         std::ranges::find(apart, operation.writes.back()) == apart.end();
+      if (fuses) norms[operation.writes.back()] = kept.size();
       kept.push_back(std::move(operation));
     }
     pass.operations = std::move(kept);

@@ -3,6 +3,9 @@
 // them (docs/fp8.md). All of it is for a shape that has fp8.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "program/block_builder.h"
 
 namespace stepcast {
@@ -13,10 +16,19 @@ struct Operand {
   BufferId rows, columns;
 };
 
+// Elements that the buffers of both copies have room for.
+struct CopyRoom {
+  std::int64_t rows, columns;
+};
+
+// The buffers alone, for a kernel that writes copies beside its own work.
+Operand operand_buffers(BlockBuilder& builder, const CopyRoom& room, bool backward,
+                        bool by_columns);
+
 // Casts `x`. `by_columns`: a weight gradient will read it. `cut`: tensor ranks hold parts of one
-// tensor with one scale.
+// tensor with one scale. `room`: where it is more than the elements.
 Operand cast_operand(BlockBuilder& builder, BufferId x, std::int64_t elements, bool backward,
-                     bool by_columns, bool cut);
+                     bool by_columns, bool cut, std::optional<CopyRoom> room = {});
 
 // A copy of which this rank holds its share of `elements`, whole.
 BufferId gather_copy(BlockBuilder& builder, const char* name, BufferId share, std::int64_t elements,
@@ -29,7 +41,8 @@ BufferId transposed(BlockBuilder& builder, BufferId rows, std::int64_t elements,
 // output decides: if a product alone does, the norm is part of its module and writes fp8 in place
 // of 16 bits. Anybody else needs the 16 bits, so the norm writes those, and each product casts for
 // itself (Transformer Engine, module/layernorm_linear.py: with_quantized_norm). In the same way a
-// norm finds the largest element of what it writes.
-void cast_in_norms(BlockBuilder& builder);
+// norm finds the largest element of what it writes. `apart`: outputs of norms that no product's
+// module has.
+void cast_in_norms(BlockBuilder& builder, const std::vector<BufferId>& apart = {});
 
 }  // namespace stepcast

@@ -13,13 +13,16 @@
 #include "program/linear.h"
 #include "program/liveness.h"
 #include "program/prediction_module.h"
+#include "program/product_weight.h"
 #include "program/unit_copies.h"
 
 namespace stepcast {
 namespace {
 
 struct HeadBuffers {
-  BufferId input, normed, gathered;
+  BufferId input, normed;
+  BufferId narrow;         // of the table's width
+  LinearInput read;        // what the product with the table reads of it
   LinearInput projecting;  // what the projection to the table's width reads
   LinearOutput projected;
   BufferId probabilities;  // fp32, or the logits themselves where the loss leaves them in 16 bits
@@ -47,6 +50,7 @@ HeadWeights declare(const Scenario& scenario, BlockBuilder& builder) {
     out.tokens = builder.parameter(tokens);
   }
   table.borrowed = !own_table;
+  table.in_fp8 = scenario.training.fp8_head;
   table.is_table = true;
   out.table = builder.parameter(table);
   if (!out.tokens.valid()) out.tokens = out.table;
@@ -134,6 +138,23 @@ void take_scratch(const Scenario& scenario, BlockBuilder& builder, bool backward
   }
 }
 
+// The products with the table read 16 bits, unless the head is told to take fp8 (Megatron-LM,
+// core/transformer/mxfp8_output_proj.py).
+const OperandForm& form_of(const Scenario& scenario, const BlockBuilder& builder) {
+  return scenario.training.fp8_head ? operand_form(builder) : wide_form();
+}
+
+OperandRequest of_input(const HeadWeights& weights, const BlockBuilder& builder, BufferId x) {
+  const Shape& shape = builder.shape();
+  return {x, shape.tokens, shape.table_width, builder.trains(weights.table), false};
+}
+
+BufferId table_for_product(const HeadWeights& weights, BlockBuilder& builder,
+                           const OperandForm& form, bool backward) {
+  if (!form.is_fp8()) return {};
+  return matrix_for_product(builder, weights.table, builder.shape().table_elements(), backward);
+}
+
 HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder,
                     BufferId input) {
   const Shape& shape = builder.shape();
@@ -150,10 +171,13 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
     out.projected = weights.projection->forward(builder, out.projecting);
     narrow = out.projected.y;
   }
-  const BufferId x = out.gathered = builder.enter_region("head_input", narrow);
+  out.narrow = narrow;
+  const OperandForm& form = form_of(scenario, builder);
+  out.read = form.enter(builder, "head_input", of_input(weights, builder, narrow));
   const BufferId logits = builder.activation("logits", logits_elements);
-  builder.gemm("logits", GemmRole::kForward, shape.tokens, shape.vocab, shape.table_width, {x},
-               {logits}, weights.bias.valid());
+  builder.gemm("logits", GemmRole::kForward, shape.tokens, shape.vocab, shape.table_width,
+               {out.read.operand.rows, table_for_product(weights, builder, form, false)}, {logits},
+               weights.bias.valid(), form.is_fp8());
   builder.uses({weights.table, weights.bias});
   out.probabilities = logits;
   if (!one_kernel(scenario)) {
@@ -206,20 +230,27 @@ BufferId backward(const Scenario& scenario, const HeadWeights& weights, BlockBui
   }
   const bool trained = builder.trains(weights.table);
   const bool waits = scenario.layout.defer_head_wgrad > 0;
-  const BufferId read = weights.projection ? saved.projected.y : saved.normed;
-  const auto gather = [&] { return builder.gather_again("head_input", read, saved.gathered); };
-  BufferId x = trained && !waits ? gather() : BufferId{};
+  const OperandForm& form = form_of(scenario, builder);
+  const OperandRequest of_x = of_input(weights, builder, saved.narrow);
+  const auto gather = [&] { return form.gather_again(builder, "head_input", of_x, saved.read); };
+  LinearInput x = trained && !waits ? gather() : LinearInput{};
   const std::int64_t width = shape.table_width;
+  const OperandRequest of_logits{gradient, shape.tokens, shape.vocab, trained, false};
+  const LinearInput flows = form.take_gradient(builder, of_logits);
   const BufferId partial = builder.activation("head_input_gradient", shape.tokens * width);
   builder.gemm("logits_dgrad", GemmRole::kInputGradient, shape.tokens, width, shape.vocab,
-               {gradient}, {partial});
+               {flows.operand.rows, table_for_product(weights, builder, form, true)}, {partial},
+               false, form.is_fp8());
   builder.uses({weights.table});
   BufferId reduced = builder.enter_backward("head_input_gradient", partial);
   if (trained) {
     // A gradient that waits keeps this rank's share of the input and gathers it when its turn comes
     // (Megatron-LM, core/utils.py: drain_embedding_wgrad_compute).
     if (waits) builder.among_weight_gradients([&] { x = gather(); });
-    builder.weight_gradient("logits_wgrad", weights.table, shape.vocab, width, {gradient, x}, true);
+    const BufferId of_output = form.by_columns(builder, of_logits, flows.operand);
+    builder.weight_gradient("logits_wgrad", weights.table, shape.vocab, width,
+                            {of_output, form.input_by_columns(builder, of_x, x)}, !form.is_fp8(),
+                            form.is_fp8());
   }
   if (scenario.model.head_bias) {
     builder.bias_gradient(weights.bias, shape.tokens, shape.vocab, {gradient});
@@ -258,6 +289,13 @@ class Predictions {
       hidden = modules_[depth]->forward(hidden);
       saved_.push_back(stepcast::forward(scenario_, weights_[depth], builder_, hidden));
     }
+  }
+
+  // Outputs of the modules' final norms.
+  std::vector<BufferId> normed() const {
+    std::vector<BufferId> out;
+    for (const HeadBuffers& saved : saved_) out.push_back(saved.normed);
+    return out;
   }
 
   // Returns what the modules add to the gradient of the hidden state; invalid if there are none.
@@ -313,7 +351,9 @@ Block lower_head(const Scenario& scenario, BackwardForm form) {
   const BufferId predicted = predictions.backward();
   block.input_gradient = predicted.valid() ? predictions.sum(own, predicted) : own;
   copy_unit_gradients(scenario, builder);
-  cast_in_norms(builder);
+  std::vector<BufferId> apart = predictions.normed();
+  apart.push_back(saved.normed);
+  cast_in_norms(builder, apart);
   finish_block(block);
   return block;
 }

@@ -148,7 +148,11 @@ void Lowering::finish_role(Role& role) {
   const bool root = gradient_mode(scenario_) == GradientMode::kUnit && has_root(scenario_.layout);
   place_parameters(program_, root, role);
   FrozenWeights frozen;
+  std::int64_t tables = 0;
   for_each_block(program_, role, [&](const Block& block) {
+    for (const Parameter& weight : block.weights) {
+      if (weight.in_fp8 && weight.is_table && !weight.borrowed) tables += weight.elements();
+    }
     frozen.plain += block.frozen.plain;
     frozen.four_bit += block.frozen.four_bit;
     frozen.in_fp8 += block.frozen.in_fp8;
@@ -176,7 +180,8 @@ void Lowering::finish_role(Role& role) {
   const ByteCount kept_frozen = frozen_here - frozen_away;
   role.on_host += frozen_away;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kParameters)] =
-      states.parameters + kept_frozen + fp8_weight_bytes(scenario_, role.in_fp8, role.in_fp4);
+      states.parameters + kept_frozen +
+      fp8_weight_bytes(scenario_, role.in_fp8, role.in_fp4, tables);
   role.persistent[static_cast<std::size_t>(MemoryCategory::kGradients)] = states.gradients;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kOptimizer)] = states.optimizer;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kWorkspace)] = placeholder_gradients();

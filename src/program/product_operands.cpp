@@ -160,12 +160,16 @@ class Fp8Form final : public OperandForm {
 
 }  // namespace
 
+const OperandForm& wide_form() {
+  static const WideForm wide;
+  return wide;
+}
+
 // A matrix of four bits is expanded into 16, and its products read 16.
 const OperandForm& operand_form(const BlockBuilder& builder) {
-  static const WideForm wide;
   static const Fp8Form fp8;
   if (builder.fp8() && builder.shape().mode != TrainingMode::kQlora) return fp8;
-  return wide;
+  return wide_form();
 }
 
 }  // namespace stepcast

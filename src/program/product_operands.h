@@ -56,5 +56,7 @@ class OperandForm {
 
 // The form in which products with a model's matrices read their operands.
 const OperandForm& operand_form(const BlockBuilder& builder);
+// In 16 bits, as they are.
+const OperandForm& wide_form();
 
 }  // namespace stepcast

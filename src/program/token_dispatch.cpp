@@ -48,7 +48,8 @@ BufferId TokenDispatch::permute(const char* name, TokenMove move, bool backward,
   const Shape& shape = builder_.shape();
   const bool to_rows = (move == TokenMove::kPermute) != backward;
   const std::int64_t written = (to_rows ? rows : tokens) * width();
-  const BufferId out = builder_.activation(name, written);
+  const bool has_room = to_rows && !by_rows();
+  const BufferId out = builder_.activation(name, has_room ? shape_.held * width() : written);
   const double bytes =
       static_cast<double>(shape.element) * static_cast<double>((tokens + rows) * width());
   builder_.add(name, TokenPermutation{move, backward, shape.type, {written, width(), bytes, 4}},
@@ -64,7 +65,7 @@ BufferId TokenDispatch::sort(BufferId rows, bool backward) {
 
 // How many rows go where: ranks tell each other, and the host, which sizes the buffers.
 void TokenDispatch::read_counts(const Routing& routing) {
-  if (shape_.padded) return;
+  if (shape_.sized) return;
   const InPart part(builder_, GraphPart::kRouter);
   if (shape_.group() == 1 || !by_rows()) {
     builder_.add("read_counts", HostRead{shape_.experts}, {routing.chosen}, {});
@@ -158,8 +159,8 @@ void TokenDispatch::gather_routing_map(const Routing& routing) {
 }
 
 BufferId TokenDispatch::bring(BufferId tokens, const Routing& routing) {
-  row_map_ = builder_.buffer("row_map", rows(), DataType::kInt64);
-  weights_ = builder_.buffer("row_weights", shape_.rows, DataType::kFp32);
+  row_map_ = builder_.buffer("row_map", by_rows() ? shape_.sent : shape_.held, DataType::kInt64);
+  weights_ = builder_.buffer("row_weights", shape_.held, DataType::kFp32);
   read_counts(routing);
   BufferId probabilities = routing.probabilities;
   if (!by_rows()) {

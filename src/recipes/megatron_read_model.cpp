@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "recipes/megatron.h"
@@ -187,6 +188,22 @@ void set_expert_layers(const std::vector<bool>& pattern, ImportedScenario& out) 
   }
 }
 
+// Buffers of rows that are sized beforehand. The factor of the stash is negative
+// where it multiplies the mean instead of the most.
+void read_room_for_rows(FlagList& flags) {
+  constexpr double kUsualStash = 1.1;
+  ImportedScenario& out = flags.imported();
+  const auto room = flags.number("--moe-expert-rank-capacity-factor");
+  const auto stash = flags.number("--moe-paged-stash-buffer-size-factor-cuda");
+  if (room) {
+    out.set_number("model.moe.rank_capacity_factor", *room, "--moe-expert-rank-capacity-factor");
+  }
+  if (flags.given("--moe-paged-stash")) {
+    out.set_number("model.moe.stash_factor", std::abs(stash.value_or(kUsualStash)),
+                   "--moe-paged-stash-buffer-size-factor-cuda");
+  }
+}
+
 void read_expert_sizes(FlagList& flags) {
   ImportedScenario& out = flags.imported();
   const auto experts = flags.integer("--num-experts", 0);
@@ -236,6 +253,7 @@ void read_expert_sizes(FlagList& flags) {
       out.set_integer("model.moe.dispatcher_sms", *sms, flag);
     }
   }
+  read_room_for_rows(flags);
   // How routing is scored and products are grouped is stepcast's own assumption.
   for (const char* known :
        {"--moe-grouped-gemm", "--moe-router-score-function", "--moe-router-pre-softmax",

@@ -67,9 +67,15 @@ void read_precision(FlagList& flags) {
     out.set_word("training.grad_precision", "fp16", "--fp16");
   }
   read_fp4(flags);
+  const bool fuses = flags.given("--use-transformer-engine-op-fuser");
   const auto fp8 = flags.choice("--fp8-format", {"e4m3", "hybrid"});
   const auto recipe =
       flags.choice("--fp8-recipe", {"tensorwise", "delayed", "mxfp8", "blockwise", "custom"});
+  // Its kernels for experts are of these two recipes (ops/fused/forward_grouped_mlp.py).
+  const bool by_blocks = recipe == "mxfp8" || flags.given("--fp4-format");
+  if (fuses && by_blocks && out.integer("model.moe.experts")) {
+    out.set_flag("model.moe.fused_mlp", true, "--use-transformer-engine-op-fuser");
+  }
   if (!fp8) return;
   out.set_word("training.precision", "fp8", "--fp8-format");
   if (recipe != "custom") {
@@ -78,6 +84,9 @@ void read_precision(FlagList& flags) {
   }
   if (flags.given("--fp8-param-gather") || flags.given("--fp8-param")) {
     out.set_flag("training.fp8_params", true, "--fp8-param-gather");
+  }
+  if (flags.given("--fp8-output-proj")) {
+    out.set_flag("training.fp8_head", true, "--fp8-output-proj");
   }
 }
 

@@ -69,6 +69,14 @@ void add_experts(const Model& m, Block& block) {
   if (moe.dispatcher_sms > 0) {
     block.value(hybrid ? "--moe-hybridep-num-sms" : "--moe-deepep-num-sms", moe.dispatcher_sms);
   }
+  if (moe.rank_capacity_factor > 0) {
+    block.value("--moe-expert-rank-capacity-factor", moe.rank_capacity_factor);
+  }
+  if (moe.stash_factor > 0) {
+    block.flag("--moe-paged-stash");
+    block.value("--moe-paged-stash-buffer-size-factor-cuda", moe.stash_factor);
+  }
+  block.flag_if(moe.fused_mlp, "--use-transformer-engine-op-fuser");
   block.flag("--moe-grouped-gemm");
 }
 
@@ -257,6 +265,7 @@ void add_precision(const Training& t, Block& block) {
     block.value("--fp8-format", "hybrid");
     block.value("--fp8-recipe", t.fp8_recipe == "current" ? "tensorwise" : t.fp8_recipe);
     block.flag_if(t.fp8_params, "--fp8-param-gather");
+    block.flag_if(t.fp8_head, "--fp8-output-proj");
   }
   if (t.precision == DataType::kFp4) {
     block.value("--fp4-format", "e2m1");

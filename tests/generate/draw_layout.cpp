@@ -187,9 +187,29 @@ void draw_layout(Draw& draw, Sketch& s) {
   draw_schedule_file(draw, s);
 }
 
-// Experts do this beside their own exchanges.
+namespace {
+
+// The kernels of experts that activate and cast.
+void draw_fused_experts(Draw& draw, Sketch& s) {
+  const auto model = s.file.find("model");
+  if (!model->is_object() || !model->contains("moe") || !draw.chance(0.6)) return;
+  const bool by_blocks = s.precision == DataType::kFp4 ||
+                         s.file["training"].value("fp8_recipe", "") == std::string("mxfp8");
+  const std::string layout = s.file["layout"].dump();
+  const bool alone = layout.find("moe_act") != std::string::npos;
+  const bool again = s.full_recompute || layout.find("\"moe\"") != std::string::npos;
+  const bool can = s.framework->fuses_experts && by_blocks && !s.adapters && !alone &&
+                   s.model.mlp == Mlp::kSwiglu;
+  s.set("model.moe.fused_mlp", can);
+  if (can && !again && s.model.moe->rank_capacity_factor > 0) s.set("model.moe.stash_factor", 2.5);
+}
+
+}  // namespace
+
+// Experts do this beside their own exchanges, and inside their kernels.
 void draw_within_exchanges(Draw& draw, Sketch& s) {
   if (!s.model.moe) return;
+  draw_fused_experts(draw, s);
   if (s.pairs_exchanges) {
     s.set("layout.overlap.expert_wgrad", draw.chance(0.5));
   } else if (draw.chance(0.2)) {

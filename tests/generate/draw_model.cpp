@@ -31,6 +31,9 @@ void draw_experts(Draw& draw, std::int64_t layers, json& model) {
   add(0.4, "imbalance", 1 + 0.25 * static_cast<double>(draw.below(6)));
   add(0.3, "router_bias", true);
   add(0.2, "shared_gate", true);
+  // The fullest rank receives 2.25 times the mean at most.
+  const bool hybrid = moe.contains("dispatcher") && moe["dispatcher"] == "hybridep";
+  if (hybrid && !moe.contains("capacity_factor")) add(0.6, "rank_capacity_factor", 3);
   if (draw.chance(0.15)) {
     json list = json::array();
     for (std::int64_t layer = 0; layer < layers; ++layer) {

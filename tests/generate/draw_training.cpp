@@ -64,14 +64,18 @@ void draw_fp8(Draw& draw, Sketch& s) {
   for (const Fp8Recipe& recipe : fp8_recipes()) {
     if (!recipe.needs_block_scales || device.has_block_scales) fitting.push_back(&recipe);
   }
-  bool runs_attention = true;
+  // The framework's own takes no blocks, and runs attention.
+  const Fp8Recipe* recipe = &fp8_recipes().front();
   if (draw.chance(0.8)) {
-    const Fp8Recipe* recipe = draw.of(fitting);
+    recipe = draw.of(fitting);
     s.set("training.fp8_recipe", recipe->name);
-    runs_attention = recipe->runs_attention;
   }
+  const bool runs_attention = recipe->runs_attention;
   if (draw.chance(0.4)) s.set("training.fp8_params", draw.chance(0.7));
   if (draw.chance(0.4)) s.set("training.fp8_attention", runs_attention && draw.chance(0.7));
+  const bool runs_head = recipe->runs_head && s.framework->has_fp8_head && !s.adapters &&
+                         !s.model.tied_embeddings && !s.states("layout.defer_head_wgrad");
+  if (draw.chance(0.3)) s.set("training.fp8_head", runs_head && draw.chance(0.7));
 }
 
 void draw_gradients(Draw& draw, Sketch& s) {

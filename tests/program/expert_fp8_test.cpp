@@ -55,5 +55,84 @@ TEST(ExpertsInFp8, KeepsCopiesInPlaceOfRows) {
   EXPECT_EQ(left(narrow), left(wide));  // no copy outlives the step, and none dies unborn
 }
 
+// A layer of mxfp8 on B200, whose kernels are fused or not.
+Block blocks_of_32(bool fused, const std::string& more_moe = "") {
+  testing::ExpertCase c;
+  c.cluster = "dgx-b200";
+  c.ep = 8;
+  c.dispatcher = "hybridep";
+  c.more_moe = more_moe + (fused ? R"(,"fused_mlp":true)" : "");
+  c.more_training = R"(,"precision":"fp8","fp8_recipe":"mxfp8")";
+  const Scenario scenario = testing::with_experts(c);
+  return lower_decoder_layer(scenario, RecomputeMode::kNone, BackwardForm::kWhole,
+                             kind_of(scenario, 0));
+}
+
+// Of rows that experts read or write, by the names of their operations.
+double traffic(const Block& block, Pass pass, std::int64_t columns) {
+  const testing::ExpertCase c;
+  double bytes = 0;
+  for (const Operation& operation : block.pass(pass).operations) {
+    const auto* cast = std::get_if<Cast>(&operation.work);
+    const auto* activation = std::get_if<ExpertActivation>(&operation.work);
+    if (cast != nullptr && cast->size.elements == c.sequence * c.top_k * columns) {
+      bytes += cast->size.bytes;
+    }
+    if (activation != nullptr) bytes += activation->size.bytes;
+  }
+  return bytes;
+}
+
+// The product reads and writes what the activation and its cast did: in 16 bits two operands and
+// one result, once more for the cast, and two copies with their scales.
+TEST(ExpertsInFp8, FusedKernelsActivateAndCast) {
+  const testing::ExpertCase c;
+  const double rows = static_cast<double>(c.sequence * c.top_k), f = c.ffn;
+  const double copies = 2 * (1 + 1.0 / 32);
+  const Block apart = blocks_of_32(false), fused = blocks_of_32(true);
+  EXPECT_EQ(traffic(apart, Pass::kForward, c.ffn), rows * f * (6 + 2 + copies));
+  EXPECT_EQ(traffic(fused, Pass::kForward, c.ffn), 0);
+  EXPECT_EQ(traffic(apart, Pass::kBackward, 2 * c.ffn), rows * f * (10 + 2 * (2 + copies)));
+  EXPECT_EQ(traffic(fused, Pass::kBackward, 2 * c.ffn), 0);
+  EXPECT_EQ(traffic(fused, Pass::kForward, c.hidden),
+            traffic(apart, Pass::kForward, c.hidden) - rows * f * 6);  // casts of rows remain
+  const auto kept = [](const Block& block) {
+    return total(block.pass(Pass::kForward).memory.after);
+  };
+  EXPECT_EQ(kept(fused), kept(apart));
+  EXPECT_LT(fused.pass(Pass::kForward).memory.peak, apart.pass(Pass::kForward).memory.peak);
+}
+
+// What waits for backward has the room of the stash, what is worked on that of the rank: input and
+// activation in a byte and its scale, the first product's output in two; weights and map of rows
+// stay whole.
+TEST(ExpertsInFp8, StashKeepsLessThanBuffersHold) {
+  const testing::ExpertCase c;
+  const std::int64_t rows = c.sequence * c.top_k;
+  const std::int64_t saved = rows * (c.hidden + c.ffn) * 33 / 32 + 2 * rows * 2 * c.ffn;
+  const std::int64_t beside = (4 + 8) * rows;
+  const auto kept = [](const Block& block) {
+    return total(block.pass(Pass::kForward).memory.after);
+  };
+  const Block plain = blocks_of_32(true);
+  const Block room = blocks_of_32(true, R"(,"rank_capacity_factor":1.5)");
+  const Block stash = blocks_of_32(true, R"(,"rank_capacity_factor":1.5,"stash_factor":1.25)");
+  EXPECT_EQ(kept(room) - kept(plain), (saved + beside) / 2);
+  EXPECT_EQ(kept(stash) - kept(plain), saved / 4 + beside / 2);
+  const auto copied = [](const Block& block, Pass pass) {
+    double bytes = 0;
+    for (const Operation& operation : block.pass(pass).operations) {
+      const auto* copy = std::get_if<UnitCopy>(&operation.work);
+      if (copy != nullptr) bytes += copy->bytes;
+    }
+    return bytes;
+  };
+  EXPECT_EQ(copied(room, Pass::kForward), 0);
+  EXPECT_EQ(copied(stash, Pass::kForward), 2 * saved);
+  EXPECT_EQ(copied(stash, Pass::kBackward), 2 * saved);
+  // The layer at work is as large as without a stash.
+  EXPECT_GE(stash.pass(Pass::kForward).memory.peak, room.pass(Pass::kForward).memory.peak);
+}
+
 }  // namespace
 }  // namespace stepcast

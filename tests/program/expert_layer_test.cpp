@@ -244,6 +244,31 @@ TEST(Experts, WaitForTheHostUnlessTheirSizesAreKnown) {
   EXPECT_EQ(reads(c), 1);
   c.capacity_factor = 1;
   EXPECT_EQ(reads(c), 0);
+  c.capacity_factor = 0;
+  c.dispatcher = "hybridep";
+  EXPECT_EQ(reads(c), 1);
+  c.more_moe = R"(,"rank_capacity_factor":1.5)";
+  EXPECT_EQ(reads(c), 0);
+}
+
+// Buffers of rows have half as much room again, and kernels as much work as before.
+TEST(Experts, BuffersHaveTheRoomThatIsStatedBeforehand) {
+  ExpertCase c;
+  c.ep = 8;
+  c.dispatcher = "hybridep";
+  const Block before = layer(c);
+  c.more_moe = R"(,"rank_capacity_factor":1.5)";
+  const Block beforehand = layer(c);
+  const std::int64_t rows = c.sequence * c.top_k;
+  EXPECT_EQ(saved(beforehand) - saved(before),
+            rows * (2 * c.hidden + 4 * c.ffn + 2 * c.ffn + 4 + 8) / 2);
+  std::size_t at = 0;
+  for (const Operation& operation : before.pass(Pass::kBackward).operations) {
+    const auto& all = beforehand.pass(Pass::kBackward).operations;
+    ASSERT_LT(at, all.size());
+    EXPECT_TRUE(all[at++].work == operation.work) << operation.name;
+  }
+  EXPECT_GT(at, 10u);
 }
 
 // Makes a layer with a bias for each expert, or with none.

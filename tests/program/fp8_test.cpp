@@ -12,6 +12,7 @@
 #include "memory/states.h"
 #include "program/decoder_layer.h"
 #include "program/executable.h"
+#include "program/head_block.h"
 #include "program/layer_kind.h"
 #include "program/program.h"
 #include "program/walk.h"
@@ -256,6 +257,43 @@ TEST(Fp8, CopiesOfWeightsStayBesideThe16BitOnes) {
   EXPECT_EQ(copies({.recipe = "mxfp8", .base = "dgx-b200"}), 2 * kAll + 2 * kAll / 32);
   EXPECT_EQ(copies({.more_training = R"(, "fp8_params": true)"}), 0);
   EXPECT_EQ(copies({.base = "dgx-b200", .more_training = R"(, "fp8_params": true)"}), -kAll);
+}
+
+// The head's copies stay beside its table in 16 bits, however layers hold theirs.
+TEST(Fp8, TheHeadReadsItWhereAsked) {
+  const auto with_head = [](bool head, bool params) {
+    Fp8Case c{.recipe = "mxfp8", .base = "dgx-b200"};
+    c.more_training = std::string(R"(, "fp8_params": )") + (params ? "true" : "false") +
+                      R"(, "fp8_head": )" + (head ? "true" : "false");
+    return llama(c);
+  };
+  for (const bool head : {false, true}) {
+    const Block block = lower_head(with_head(head, true));
+    int products = 0;
+    for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
+      for (const Operation& operation : block.pass(pass).operations) {
+        const auto* product = std::get_if<Gemm>(&operation.work);
+        if (product == nullptr) continue;
+        ++products;
+        EXPECT_EQ(product->input, head ? DataType::kFp8 : DataType::kBf16) << operation.name;
+      }
+    }
+    EXPECT_EQ(products, 3);
+    // Its norm is no part of the product: 2 bytes are read, and two copies written.
+    const double copies = 2 * (1 + 1.0 / 32);
+    EXPECT_EQ(cast_bytes(block, Pass::kForward, CastSubject::kOperand),
+              head ? kTokens * kHidden * (2 + copies) : 0);
+    EXPECT_EQ(cast_bytes(block, Pass::kBackward, CastSubject::kOperand),
+              head ? kTokens * kVocab * (2 + copies) : 0);
+  }
+  for (const bool params : {false, true}) {
+    const auto parameters = [&](bool head) {
+      return lower(with_head(head, params))
+          .roles[0]
+          .persistent[static_cast<std::size_t>(MemoryCategory::kParameters)];
+    };
+    EXPECT_EQ(parameters(true) - parameters(false), 2 * kVocab * kHidden * 33 / 32);
+  }
 }
 
 TEST(Fp8, ParametersHeldInItAreGatheredInOneByte) {

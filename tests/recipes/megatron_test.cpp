@@ -171,6 +171,25 @@ TEST(MegatronImport, WhatRunsBesideExchangesOfTokens) {
   EXPECT_EQ(late["model"]["moe"]["dispatcher_sms"], 32);
 }
 
+TEST(MegatronImport, BuffersThatAreSizedBeforehandAndTheKernelsThatFillThem) {
+  const std::string experts =
+      "--num-experts 64 --moe-router-topk 6 --moe-ffn-hidden-size 1408 --swiglu "
+      "--untie-embeddings-and-output-weights --expert-model-parallel-size 8 --bf16 "
+      "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep "
+      "--moe-expert-rank-capacity-factor 1.5 --moe-paged-stash --use-transformer-engine-op-fuser ";
+  const SortedJson blocks = scenario_of(experts +
+                                        "--fp8-format e4m3 --fp8-recipe mxfp8 --fp8-output-proj "
+                                        "--moe-paged-stash-buffer-size-factor-cuda -1.25");
+  EXPECT_EQ(blocks["model"]["moe"]["rank_capacity_factor"], 1.5);
+  EXPECT_EQ(blocks["model"]["moe"]["stash_factor"], 1.25);
+  EXPECT_EQ(blocks["model"]["moe"]["fused_mlp"], true);
+  EXPECT_EQ(blocks["training"]["fp8_head"], true);
+  // In 16 bits nothing is fused, and the stash has Megatron's own size.
+  const SortedJson wide = scenario_of(experts);
+  EXPECT_FALSE(wide["model"]["moe"].contains("fused_mlp"));
+  EXPECT_EQ(wide["model"]["moe"]["stash_factor"], 1.1);
+}
+
 TEST(MegatronImport, RecomputeAndOverlap) {
   EXPECT_EQ(scenario_of("--recompute-granularity full --recompute-method block "
                         "--recompute-num-layers 3")["layout"]["recompute"],

@@ -192,6 +192,8 @@ extern const FrameworkTraits kMegatron = {
     .has_muon = true,                               // --optimizer muon
     .offload = {.optimizer = true, .parts = true},  // --optimizer-offload-fraction
     .has_fp4 = true,                                // --fp4-format
+    .has_fp8_head = true,                           // fp8_output_proj
+    .fuses_experts = true,                          // --use-transformer-engine-op-fuser
     .keeps_wide_layers = true,                      // --first-last-layers-bf16
     .validates_after_step = true,                   // sail-sg/zero-bubble-pipeline-parallelism
     .attention_kernel = attention_kernel,
