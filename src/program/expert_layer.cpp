@@ -70,21 +70,22 @@ CopyRoom ExpertLayer::room(std::int64_t columns, bool backward) const {
 Operand ExpertLayer::operand(BufferId x, std::int64_t columns, bool backward) {
   if (!in_fp8()) return {x, x};
   const InGroups groups(builder_, is_fused() ? 1 : shape_.local);
-  return cast_operand(builder_, x, shape_.rows * columns, backward, true, false,
-                      room(columns, backward));
+  const Operand out = cast_operand(builder_, x, shape_.rows * columns, backward, true, false,
+                                   room(columns, backward));
+  if (!backward) pad_stashed(builder_.fp8().copy_bytes(beyond_stash() * columns));
+  return out;
 }
 
-// The input's and the activation's copies by columns and the first product's output.
+// Of these rows, the input's and the activation's copies by columns and the first product's output.
 ByteCount ExpertLayer::stashed_bytes(std::int64_t rows) const {
+  if (rows == 0) return 0;
   return builder_.fp8().copy_bytes(rows * (width() + shape_.ffn)) +
          rows * shape_.ups * builder_.shape().element;
 }
 
-// While a kernel works on them they have the whole room.
-void ExpertLayer::pad_stashed() {
-  const std::int64_t beyond = shape_.held - shape_.kept;
-  if (beyond == 0) return;
-  builder_.also_writes({builder_.buffer("beyond_stash", stashed_bytes(beyond), DataType::kInt8)});
+// While the kernel written last works on what will be stashed, that has the whole room.
+void ExpertLayer::pad_stashed(ByteCount bytes) {
+  if (bytes > 0) builder_.also_writes({builder_.buffer("beyond_stash", bytes, DataType::kInt8)});
 }
 
 // Copies of rows alone, into pages or out of them. Megatron issues them on a stream of their own,
@@ -199,7 +200,7 @@ BufferId ExpertLayer::compute() {
     builder_.add("experts_up", up, {saved_.entered.rows, ups, dispatch_.weights()}, {saved_.up});
     saved_.left = operand_buffers(builder_, room(shape_.ffn, false), false, true);
     builder_.also_writes({saved_.left.rows, saved_.left.columns});
-    pad_stashed();
+    pad_stashed(stashed_bytes(beyond_stash()));
   } else {
     builder_.add("experts_up", up, {saved_.entered.rows, ups}, {saved_.up});
   }
@@ -211,7 +212,7 @@ BufferId ExpertLayer::compute() {
   down.bias = down_bias_.valid() && !applies_bias_in_steps();
   const BufferId downs = matrices(down_, width(), shape_.ffn, false);
   builder_.add("experts_down", down, {saved_.left.rows, downs}, {out});
-  pad_stashed();
+  pad_stashed(stashed_bytes(beyond_stash()));
   builder_.uses({down_, down_bias_});
   saved_.down_adapters = down_adapters_.forward(builder_, saved_.activated, out);
   apply_bias(out, false);
@@ -229,7 +230,7 @@ BufferId ExpertLayer::down_backward(const Operand& of_output, BufferId weights, 
     builder_.add("experts_down_dgrad", own, {of_output.rows, downs, saved_.up, dispatch_.weights()},
                  {of_up.rows});
     builder_.also_writes({of_up.columns, weights});
-    pad_stashed();
+    pad_stashed(stashed_bytes(beyond_stash()));
     builder_.uses({down_});
     return {};
   }

@@ -41,7 +41,8 @@ class ExpertLayer {
   BufferId route_backward(BufferId input, BufferId weight_gradient);
   void activate();
   bool is_fused() const { return model_.moe->fused_mlp && in_fp8(); }
-  void pad_stashed();
+  std::int64_t beyond_stash() const { return shape_.held - shape_.kept; }  // rows
+  void pad_stashed(ByteCount bytes);
   ByteCount stashed_bytes(std::int64_t rows) const;
   void copy_stashed(bool backward);
   BufferId compute();

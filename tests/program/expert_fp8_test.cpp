@@ -56,11 +56,17 @@ TEST(ExpertsInFp8, KeepsCopiesInPlaceOfRows) {
 }
 
 // A layer of mxfp8 on B200, whose kernels are fused or not.
-Block blocks_of_32(bool fused, const std::string& more_moe = "") {
+testing::ExpertCase on_b200() {
   testing::ExpertCase c;
+  c.ffn = 768;
   c.cluster = "dgx-b200";
   c.ep = 8;
   c.dispatcher = "hybridep";
+  return c;
+}
+
+Block blocks_of_32(bool fused, const std::string& more_moe = "") {
+  testing::ExpertCase c = on_b200();
   c.more_moe = more_moe + (fused ? R"(,"fused_mlp":true)" : "");
   c.more_training = R"(,"precision":"fp8","fp8_recipe":"mxfp8")";
   const Scenario scenario = testing::with_experts(c);
@@ -70,7 +76,7 @@ Block blocks_of_32(bool fused, const std::string& more_moe = "") {
 
 // Of rows that experts read or write, by the names of their operations.
 double traffic(const Block& block, Pass pass, std::int64_t columns) {
-  const testing::ExpertCase c;
+  const testing::ExpertCase c = on_b200();
   double bytes = 0;
   for (const Operation& operation : block.pass(pass).operations) {
     const auto* cast = std::get_if<Cast>(&operation.work);
@@ -86,7 +92,7 @@ double traffic(const Block& block, Pass pass, std::int64_t columns) {
 // The product reads and writes what the activation and its cast did: in 16 bits two operands and
 // one result, once more for the cast, and two copies with their scales.
 TEST(ExpertsInFp8, FusedKernelsActivateAndCast) {
-  const testing::ExpertCase c;
+  const testing::ExpertCase c = on_b200();
   const double rows = static_cast<double>(c.sequence * c.top_k), f = c.ffn;
   const double copies = 2 * (1 + 1.0 / 32);
   const Block apart = blocks_of_32(false), fused = blocks_of_32(true);
@@ -100,14 +106,13 @@ TEST(ExpertsInFp8, FusedKernelsActivateAndCast) {
     return total(block.pass(Pass::kForward).memory.after);
   };
   EXPECT_EQ(kept(fused), kept(apart));
-  EXPECT_LT(fused.pass(Pass::kForward).memory.peak, apart.pass(Pass::kForward).memory.peak);
 }
 
 // What waits for backward has the room of the stash, what is worked on that of the rank: input and
 // activation in a byte and its scale, the first product's output in two; weights and map of rows
 // stay whole.
 TEST(ExpertsInFp8, StashKeepsLessThanBuffersHold) {
-  const testing::ExpertCase c;
+  const testing::ExpertCase c = on_b200();
   const std::int64_t rows = c.sequence * c.top_k;
   const std::int64_t saved = rows * (c.hidden + c.ffn) * 33 / 32 + 2 * rows * 2 * c.ffn;
   const std::int64_t beside = (4 + 8) * rows;
@@ -130,8 +135,10 @@ TEST(ExpertsInFp8, StashKeepsLessThanBuffersHold) {
   EXPECT_EQ(copied(room, Pass::kForward), 0);
   EXPECT_EQ(copied(stash, Pass::kForward), 2 * saved);
   EXPECT_EQ(copied(stash, Pass::kBackward), 2 * saved);
-  // The layer at work is as large as without a stash.
-  EXPECT_GE(stash.pass(Pass::kForward).memory.peak, room.pass(Pass::kForward).memory.peak);
+  // The layer at work takes more than what it leaves in the stash.
+  const auto peak = [](const Block& block) { return block.pass(Pass::kForward).memory.peak; };
+  EXPECT_LT(peak(stash), peak(room));
+  EXPECT_GT(peak(stash) - peak(plain), kept(stash) - kept(plain));
 }
 
 }  // namespace
