@@ -112,7 +112,7 @@ constexpr double kLearnedImbalance = 1.6;
 // No accelerator has more.
 constexpr std::int64_t kMostSms = 1024;
 
-// As capacity_factor takes it.
+// The most of capacity_factor, too.
 constexpr double kMostRoom = 1024;
 
 // Room for rows that is stated beforehand (Megatron-LM, core/transformer/transformer_config.py:

@@ -76,7 +76,7 @@ Operand ExpertLayer::operand(BufferId x, std::int64_t columns, bool backward) {
   return out;
 }
 
-// Of these rows, the input's and the activation's copies by columns and the first product's output.
+// The input's and the activation's copies by columns and the first product's output.
 ByteCount ExpertLayer::stashed_bytes(std::int64_t rows) const {
   if (rows == 0) return 0;
   return builder_.fp8().copy_bytes(rows * (width() + shape_.ffn)) +

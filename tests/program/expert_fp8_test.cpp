@@ -74,7 +74,7 @@ Block blocks_of_32(bool fused, const std::string& more_moe = "") {
                              kind_of(scenario, 0));
 }
 
-// Of rows that experts read or write, by the names of their operations.
+// Traffic of activations, and of casts of rows of so many columns.
 double traffic(const Block& block, Pass pass, std::int64_t columns) {
   const testing::ExpertCase c = on_b200();
   double bytes = 0;
@@ -108,8 +108,8 @@ TEST(ExpertsInFp8, FusedKernelsActivateAndCast) {
   EXPECT_EQ(kept(fused), kept(apart));
 }
 
-// What waits for backward has the room of the stash, what is worked on that of the rank: input and
-// activation in a byte and its scale, the first product's output in two; weights and map of rows
+// A stash has room for what waits for backward, the rank's buffers for what is worked on: input and
+// activation in a byte and its scale, the first product's output in two. Weights and map of rows
 // stay whole.
 TEST(ExpertsInFp8, StashKeepsLessThanBuffersHold) {
   const testing::ExpertCase c = on_b200();
