@@ -169,7 +169,8 @@ void add_search_flags(CommandLine app, PlanFlags& flags) {
                   .type_name("N")
                   .within(std::int64_t{1}, std::int64_t{1000})
                   .shows_default();
-  app.add_switch("--prove", flags.search.prove, "search on until all places are certain");
+  app.add_switch("--prove", flags.search.prove,
+                 "search on until all places are certain, and each offer to its end");
   app.add("--replays", flags.search.replays, "replay at most N layouts, unless --prove is given")
       .type_name("N")
       .within(std::int64_t{1}, std::int64_t{1} << 40)

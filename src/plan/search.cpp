@@ -93,6 +93,8 @@ class Search {
   double last_bound() const { return last_place() * (1 + kNearTie) / least_rise_; }
   void note_places();
   bool may_take_place(const Node& node);
+  std::pair<int, int> weight(const Node& layout);  // less is simpler
+  void keep_promising(std::size_t most, std::vector<Node>& layouts);
   double least_open();
   // The moment when this part of the time that is left has passed; none without a limit.
   std::optional<Clock::time_point> after(double part) const;
@@ -275,28 +277,47 @@ void Search::note_places() {
   }
 }
 
+std::pair<int, int> Search::weight(const Node& layout) {
+  if (!layout.simplicity) {
+    layout.simplicity = simplicity(space_, layout.choice, 0, first().scenario());
+  }
+  return {layout.simplicity->axes, layout.simplicity->flags};
+}
+
 // A layout near the best of a place takes it if it is simpler than who holds it. One that is not,
 // and no faster than the best, changes no place: it need not be replayed.
 bool Search::may_take_place(const Node& node) {
   if (static_cast<std::int64_t>(places_.size()) < options_.top) return true;
   const double value = node.bound_s * least_rise_;  // at least
-  const auto weigh = [&] {
-    if (!node.simplicity) node.simplicity = simplicity(space_, node.choice, 0, first().scenario());
-    return std::pair(node.simplicity->axes, node.simplicity->flags);
-  };
   return std::ranges::any_of(places_, [&](const Place& place) {
     if (value < place.best_s) return true;
     if (value > place.best_s * (1 + kNearTie)) return false;
     const auto held = std::pair(place.simplicity.axes, place.simplicity.flags);
-    return weigh() < held || (weigh() == held && value <= place.value_s) ||
+    return weight(node) < held || (weight(node) == held && value <= place.value_s) ||
            node.bound_s == place.bound_s;
   });
+}
+
+// If few are to be replayed, half of them are those with the least bounds, and half the simplest
+// of those that may be near ties of the first.
+void Search::keep_promising(std::size_t most, std::vector<Node>& layouts) {
+  if (layouts.size() <= most) return;
+  const double near = layouts.front().bound_s * (1 + kNearTie);
+  const auto rest = layouts.begin() + static_cast<std::ptrdiff_t>(most - most / 2);
+  const auto far =
+      std::find_if(rest, layouts.end(), [&](const Node& node) { return node.bound_s > near; });
+  std::stable_sort(rest, far, [&](const Node& a, const Node& b) { return weight(a) < weight(b); });
+  layouts.erase(layouts.begin() + static_cast<std::ptrdiff_t>(most), layouts.end());
 }
 
 // The least bounds, below both limits. A layout waits until the partial ones before it are looked
 // into.
 Search::Round Search::next_round(double below_s, ByteCount below_bytes) {
   Round out;
+  // No more than are to be replayed, unless none of those fits.
+  const std::int64_t left = options_.replays - out_.replayed;
+  const std::size_t most =
+      options_.prove || left <= 0 ? kRound : std::min(kRound, static_cast<std::size_t>(left));
   for (const Node& node : open_) {
     if (node.bound_s >= below_s || out.layouts.size() == kRound || out.parts.size() == kParts)
       break;
@@ -307,6 +328,7 @@ Search::Round Search::next_round(double below_s, ByteCount below_bytes) {
       out.layouts.push_back(node);
     }
   }
+  if (out.parts.empty()) keep_promising(most, out.layouts);
   return out;
 }
 

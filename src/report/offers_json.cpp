@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
@@ -34,6 +35,7 @@ Json plan_of(const OffersReport& report, std::size_t index, std::size_t place) {
   out["meets_limits"] = meets_limits(*offer.best);
   out["proven"] = result.proven;
   if (const auto gap = gap_of(result, offer.best->found.prediction)) put(out, "gap", *gap);
+  if (offer.behind && std::isfinite(*offer.behind)) put(out, "cannot_win_by", *offer.behind);
   put(out, "searched", result.combinations);
   out["bounded"] = {{"subtrees", result.subtrees}, {"layouts", result.bounded}};
   out["replayed"] = result.replayed;

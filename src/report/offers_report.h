@@ -61,7 +61,7 @@ std::size_t place_of(const OffersReport& report, std::size_t offer);
 struct OfferTotals {
   double combinations = 0, differing = 0, cut_by_memory = 0, cut_by_time = 0;
   std::int64_t subtrees = 0, bounded = 0, replayed = 0;
-  bool proven = true;  // the layout of every offer is certain
+  bool proven = true;  // the layout of every offer is certain, or cannot win
 };
 OfferTotals totals_of(const OffersReport& report);
 

@@ -159,9 +159,18 @@ std::string offers_verdict(const OffersReport& report) {
     return "The layout of every place is the best of its offer: certain, as the engine sees it.";
   }
   const std::string found = "; * marks the best found, which --prove makes certain.";
-  if (certain == 0) return "No layout is certain to be the best of its offer" + found;
-  return fmt::format("The layouts of {} of {} places are certain to be the best of their offers{}",
-                     certain, ranked, found);
+  std::string beaten;
+  if (const auto count = std::ranges::count_if(
+          report.ranking.order, [&](std::size_t i) { return report.offers[i].behind.has_value(); });
+      count > 0) {
+    beaten = fmt::format("; {} cannot win and {} at {} first answer{}", count,
+                         count == 1 ? "stays" : "stay", count == 1 ? "its" : "their",
+                         count == 1 ? "" : "s");
+  }
+  if (certain == 0) return "No layout is certain to be the best of its offer" + beaten + found;
+  return fmt::format(
+      "The layouts of {} of {} places are certain to be the best of their offers{}{}", certain,
+      ranked, beaten, found);
 }
 
 std::vector<std::string> answer_lines(const OffersReport& report) {
@@ -201,6 +210,17 @@ std::vector<std::string> answer_lines(const OffersReport& report) {
   return out;
 }
 
+namespace {
+
+// How far an offer is behind the first even at its bound.
+std::string cannot_win_text(double behind, Objective objective) {
+  if (!std::isfinite(behind) || behind <= kSame) return "cannot win";
+  const char* worse = objective == Objective::kCost ? "dearer" : "slower";
+  return "cannot win: at best " + compare(1 + behind, 1, "", worse, "").text;
+}
+
+}  // namespace
+
 std::string offer_reason(const OffersReport& report, const Offer& offer) {
   const OfferLayout& first = *first_of(report).best;
   std::string out;
@@ -215,6 +235,8 @@ std::string offer_reason(const OffersReport& report, const Offer& offer) {
   }
   const std::string gap = gap_text(*offer.result, offer.best->found.prediction);
   if (!gap.empty()) out += (out.empty() ? "" : "; ") + gap;
+  if (offer.behind)
+    out += (out.empty() ? "" : "; ") + cannot_win_text(*offer.behind, report.objective);
   return out;
 }
 
@@ -299,7 +321,8 @@ OfferTotals totals_of(const OffersReport& report) {
     out.cut_by_memory += result.cut_by_memory;
     out.cut_by_time += result.cut_by_time;
     out.replayed += result.replayed;
-    if (!result.proven && offer.state != OfferState::kRefused) out.proven = false;
+    const bool is_settled = result.proven || offer.behind.has_value();
+    if (!is_settled && offer.state != OfferState::kRefused) out.proven = false;
   }
   return out;
 }

@@ -110,7 +110,7 @@ TEST(PlanOffers, RanksClustersAndSizes) {
 
 // An offer's layout is the first place of a search on that cluster alone.
 TEST(PlanOffers, AgreesWithTheSearchOfOneCluster) {
-  const json out = run(two_clusters({"--format", "json"})).json();
+  const json out = run(two_clusters({"--prove", "--format", "json"})).json();
   ASSERT_GE(out["plans"].size(), 2u);
   for (const json& plan : out["plans"]) {
     const json alone = run(offer_words({"--cluster", plan["cluster"]["base"], "--gpus",

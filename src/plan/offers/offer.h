@@ -13,10 +13,10 @@ namespace stepcast {
 
 // The cluster and size to search.
 struct OfferRequest {
-  std::string cluster;    // JSON: the object `cluster` of the scenario, its size included
-  std::string label;      // "dgx-h100", with the keys that it overrides
-  std::string source;     // what names it: "--clusters", "plan.clusters"; for errors
-  std::int64_t gpus = 0;  // as asked; 0: as many as the cluster has
+  std::string cluster;        // JSON: the object `cluster` of the scenario, its size included
+  std::string label;          // "dgx-h100", with the keys that it overrides
+  std::string source;         // what names it: "--clusters", "plan.clusters"; for errors
+  std::int64_t gpus = 0;      // as asked; 0: as many as the cluster has
   std::string scenario = {};  // JSON: in place of the common one, where keys are varied
 };
 
@@ -42,6 +42,9 @@ struct Offer {
   std::optional<SearchResult> result;  // its `found` is taken out
   std::optional<OfferLayout> best;     // kRanked
   std::vector<OfferLayout> front;      // of time and memory: what the search was asked for
+  // Its search was left at the first answer, because the offer cannot win: even at its bound it is
+  // behind the first by this fraction of the value that ranks.
+  std::optional<double> behind;
 
   std::int64_t gpus() const {
     return planner ? planner->space().base().cluster.gpus() : request.gpus;

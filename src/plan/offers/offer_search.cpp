@@ -7,6 +7,7 @@
 
 #include "core/gathered_errors.h"
 #include "core/json_tree.h"
+#include "plan/offers/offer_chances.h"
 
 namespace stepcast {
 namespace {
@@ -34,7 +35,22 @@ OfferState state_of(const SearchResult& result) {
   return result.proven ? OfferState::kNothingFits : OfferState::kNotFound;
 }
 
+constexpr std::int64_t kFirstReplays = 4;  // of the layouts with the least bounds
+
+// A longer search that was cut short may know less than the first answer.
+bool is_better(const SearchResult& result, const Offer& offer) {
+  if (!offer.best || result.proven) return true;
+  return !result.found.empty() &&
+         result.found.front().prediction.step_time <= offer.best->found.prediction.step_time;
+}
+
 void take(SearchResult result, const PriceList& prices, Offer& offer) {
+  if (!is_better(result, offer)) {
+    offer.result->interrupted = result.interrupted;
+    offer.result->bound_s = std::max(offer.result->bound_s, result.bound_s);
+    return;
+  }
+  offer.front.clear();
   offer.state = state_of(result);
   const auto with_run = [&](const FoundLayout& found) {
     return OfferLayout{found, outlook_of(*offer.planner, prices, found)};
@@ -79,20 +95,93 @@ Result<std::vector<Offer>> make_offers(const SortedJson& scenario, const std::st
   return out;
 }
 
+namespace {
+
+class OffersSearch {
+ public:
+  OffersSearch(const OfferSearch& search, const PriceList& prices, std::vector<Offer>& offers)
+      : search_(search), prices_(prices), offers_(offers), all_(search.layouts) {
+    share_time_limit(all_);
+  }
+
+  Errors answer_all();
+  Errors refine();
+  bool searches_all_to_the_end() const { return all_.prove || all_.front > 0; }
+
+ private:
+  Errors search_one(std::size_t index, SearchOptions options);
+  std::vector<std::size_t> that_may_win();
+
+  const OfferSearch& search_;
+  const PriceList& prices_;
+  std::vector<Offer>& offers_;
+  SearchOptions all_;
+  std::vector<std::size_t> left_;  // whose search is not done
+};
+
+Errors OffersSearch::search_one(std::size_t index, SearchOptions options) {
+  Offer& offer = offers_[index];
+  if (search_.begins) search_.begins(index, offer);
+  auto result = search_by(search_.objective, *offer.planner, prices_, std::move(options));
+  if (!result) return result.error();
+  take(std::move(*result), prices_, offer);
+  return {};
+}
+
+Errors OffersSearch::answer_all() {
+  SearchOptions first = all_;
+  if (!searches_all_to_the_end()) first.replays = std::min(first.replays, kFirstReplays);
+  for (std::size_t i = 0; i < offers_.size(); ++i) {
+    if (!offers_[i].planner) continue;
+    if (is_over(all_)) break;
+    if (Errors errors = search_one(i, with_share_of_time(first, offers_.size() - i));
+        !errors.empty()) {
+      return errors;
+    }
+    const bool is_done = offers_[i].result->proven || first.replays == all_.replays;
+    if (offers_[i].best && !is_done) left_.push_back(i);
+  }
+  return {};
+}
+
+// Lists those of the offers left that may win, the least bound first.
+std::vector<std::size_t> OffersSearch::that_may_win() {
+  const OfferRanking ranking = rank_offers(offers_, search_.objective);
+  std::vector<std::pair<double, std::size_t>> out;
+  for (const std::size_t i : left_) {
+    const OfferChance chance = chance_of(offers_, i, ranking, search_.objective, prices_);
+    offers_[i].behind.reset();
+    if (chance.may_win) {
+      out.emplace_back(chance.value, i);
+    } else {
+      offers_[i].behind = chance.behind;
+    }
+  }
+  std::sort(out.begin(), out.end());
+  std::vector<std::size_t> indices;
+  for (const auto& [value, index] : out) indices.push_back(index);
+  return indices;
+}
+
+// Each answer decides anew which of the others may still win.
+Errors OffersSearch::refine() {
+  for (auto next = that_may_win(); !next.empty() && !is_over(all_); next = that_may_win()) {
+    std::erase(left_, next.front());
+    if (Errors errors = search_one(next.front(), with_share_of_time(all_, next.size()));
+        !errors.empty()) {
+      return errors;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Errors search_offers(const OfferSearch& search, const PriceList& prices,
                      std::vector<Offer>& offers) {
-  SearchOptions all = search.layouts;
-  share_time_limit(all);
-  for (std::size_t i = 0; i < offers.size(); ++i) {
-    Offer& offer = offers[i];
-    if (!offer.planner) continue;
-    if (is_over(all)) break;
-    if (search.begins) search.begins(i, offer);
-    auto result = search_by(search.objective, *offer.planner, prices,
-                            with_share_of_time(all, offers.size() - i));
-    if (!result) return result.error();
-    take(std::move(*result), prices, offer);
-  }
+  OffersSearch all(search, prices, offers);
+  if (Errors errors = all.answer_all(); !errors.empty()) return errors;
+  if (Errors errors = all.refine(); !errors.empty()) return errors;
   Errors refused;
   for (const Offer& offer : offers) {
     if (offer.state != OfferState::kRefused) return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks for one model on each offer: one search of layouts each, one after the other, so that what
-// is found depends on no thread.
+// Asks for one model on each offer: a first answer each, and then a search to its end where the
+// offer may still win. They follow one another, so that what is found depends on no thread.
 #pragma once
 
 #include <functional>
@@ -23,6 +23,7 @@ Result<std::vector<Offer>> make_offers(const SortedJson& scenario, const std::st
                                        const std::vector<OfferRequest>& requests,
                                        const DataFolders& folders);
 
+// Every offer is searched to its end when the search is to prove its places, or wants a front.
 // Errors: as above, when the rules leave no layout of any offer.
 Errors search_offers(const OfferSearch& search, const PriceList& prices,
                      std::vector<Offer>& offers);

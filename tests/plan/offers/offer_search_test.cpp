@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/each.h"
 #include "core/json_tree.h"
 #include "plan/offers/offer_ranking.h"
 #include "plan/offers/offer_requests.h"
@@ -89,6 +90,54 @@ TEST(OfferSearch, GivesTheSameForAnyNumberOfThreads) {
       }
     }
   }
+}
+
+double value_of(Objective objective, const Offer& offer) {
+  return objective_value(objective, offer.best->found.prediction.step_time,
+                         offer.best->run.forecast);
+}
+
+// An offer that was left at its first answer is behind by no less than it says.
+TEST(OfferSearch, LeavesOffersThatCannotWinAndChangesNoAnswer) {
+  const auto requests = small_requests({"dgx-h100", "dgx-a100-80g", "pcie-4090-8"}, {4, 8});
+  AtLeast left(1);
+  for (const Objective objective : {Objective::kStepTime, Objective::kCost, Objective::kGoodput}) {
+    OfferSearch search{objective, {}, {}};
+    search.layouts.top = 1;
+    const std::vector<Offer> some = searched(search, requests);
+    search.layouts.prove = true;
+    const std::vector<Offer> all = searched(search, requests);
+    const OfferRanking one = rank_offers(some, objective), other = rank_offers(all, objective);
+    EXPECT_EQ(one.order.front(), other.order.front());
+    EXPECT_EQ(one.cheapest, other.cheapest);
+    EXPECT_EQ(one.fastest, other.fastest);
+    const double first = value_of(objective, all[other.order.front()]);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      ASSERT_EQ(some[i].best.has_value(), all[i].best.has_value());
+      EXPECT_FALSE(all[i].behind);
+      if (!some[i].behind) continue;
+      ++left;
+      EXPECT_LE(*some[i].behind, value_of(objective, all[i]) / first - 1);
+      EXPECT_FALSE(some[i].result->proven);
+    }
+  }
+}
+
+// Each has its first answer before any is searched further, and keeps it if that is interrupted.
+TEST(OfferSearch, AnswersForAllBeforeItSearchesAnyToItsEnd) {
+  OfferSearch search{Objective::kStepTime, {}, {}};
+  search.layouts.top = 8;  // more than first answers can be certain of
+  std::vector<std::size_t> begun;
+  search.begins = [&](std::size_t index, const Offer&) { begun.push_back(index); };
+  search.layouts.stop = [&] { return begun.size() > 4; };
+  const auto offers = searched(search, small_requests({"dgx-h100", "dgx-a100-80g"}, {4, 8}));
+  ASSERT_EQ(offers.size(), 4u);
+  ASSERT_EQ(begun.size(), 5u);
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    EXPECT_EQ(begun[i], i);
+    EXPECT_TRUE(offers[i].best);
+  }
+  EXPECT_TRUE(offers[begun.back()].result->interrupted);
 }
 
 TEST(OfferSearch, KeepsAnOfferThatTheRulesRefuse) {
