@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tiers of a search, each alone, in the space of GPT-3 175B on 512 A100s: walking it, bounding
-// a layout, replaying one.
+// a layout, replaying one; and whole searches of one cluster and of many offers.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -9,7 +9,10 @@
 
 #include "bench_main.h"
 #include "core/json.h"
+#include "core/json_tree.h"
 #include "core/seeded_random.h"
+#include "plan/offers/offer_requests.h"
+#include "plan/offers/offer_search.h"
 #include "plan/planner.h"
 
 namespace stepcast {
@@ -129,10 +132,62 @@ void BM_Replay(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
 }
 
+// A whole search to its proof, on one thread.
+void prove(benchmark::State& state, const char* scenario) {
+  const auto planner = make_planner(state, scenario);
+  if (!planner) return;
+  SearchOptions options;
+  options.top = 1;
+  options.prove = true;
+  options.memory_margin = kMemoryMargin;
+  std::int64_t replayed = 0;
+  for (auto _ : state) {
+    const auto result = planner->search(options);
+    if (!result || !result->proven) return state.SkipWithError("the search proves nothing");
+    replayed += result->replayed;
+  }
+  state.SetItemsProcessed(replayed);
+}
+
+void BM_ProveGpt3On512A100(benchmark::State& state) { prove(state, kScenario); }
+
+void BM_ProveLlama405bOn16384H100(benchmark::State& state) {
+  prove(state, R"({"stepcast": 1, "model": "llama-3.1-405b",
+                   "cluster": {"base": "dgx-h100", "nodes": 2048},
+                   "training": {"global_batch": 2048, "sequence_length": 8192}})");
+}
+
+// Four clusters of 256 to 4,096 GPUs.
+void BM_TwentyOffers(benchmark::State& state) {
+  const std::string root = STEPCAST_SOURCE_DIR;
+  const auto scenario = SortedJson::parse(
+      R"({"stepcast": 1, "model": "llama-3.1-70b",
+          "training": {"global_batch": 4096, "sequence_length": 4096}})");
+  const auto prices = load_prices({root + "/prices"});
+  const OfferQuestion question{{"dgx-h100", "dgx-a100-80g", "dgx-h200", "dgx-b200"},
+                               "benchmark",
+                               {256, 512, 1024, 2048, 4096},
+                               {}};
+  const auto requests = offer_requests(scenario, question, root + "/topologies");
+  if (!prices || !requests) return state.SkipWithError("prices or clusters cannot be read");
+  OfferSearch search{Objective::kStepTime, {}, {}};
+  search.layouts.top = 1;
+  search.layouts.memory_margin = kMemoryMargin;
+  for (auto _ : state) {
+    auto offers = make_offers(scenario, "benchmark", *requests, source_folders());
+    if (!offers || !search_offers(search, *prices, *offers).empty()) {
+      return state.SkipWithError("no offer is found");
+    }
+  }
+}
+
 BENCHMARK(BM_Walk)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_WalkAndBound)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_Bound);
 BENCHMARK(BM_Replay)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_ProveGpt3On512A100)->Unit(benchmark::kMillisecond)->Iterations(1);
+BENCHMARK(BM_ProveLlama405bOn16384H100)->Unit(benchmark::kMillisecond)->Iterations(1);
+BENCHMARK(BM_TwentyOffers)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace
 }  // namespace stepcast

@@ -124,15 +124,17 @@ TEST(PlanOffers, AgreesWithTheSearchOfOneCluster) {
 
 TEST(PlanOffers, PrintsTheSameForAnyNumberOfThreads) {
   for (const char* format : {"table", "json", "csv", "md"}) {
-    const std::vector<std::string> more{"--tokens", "1B",   "--front",  "3",
-                                        "--format", format, "--threads"};
-    std::vector<std::string> one = two_clusters(more), four = two_clusters(more);
-    one.emplace_back("1");
-    four.emplace_back("4");
-    const Outcome result = run(one);
-    EXPECT_EQ(result.code, 0) << result.error;
-    EXPECT_EQ(result.out, run(four).out) << format;
-    EXPECT_FALSE(result.out.empty());
+    // With a front every offer is searched to its end, without one those that may win.
+    for (const char* points : {"0", "3"}) {
+      const auto with = [&](const char* threads) {
+        return run(two_clusters(
+            {"--tokens", "1B", "--front", points, "--format", format, "--threads", threads}));
+      };
+      const Outcome one = with("1");
+      EXPECT_EQ(one.code, 0) << one.error;
+      EXPECT_FALSE(one.out.empty());
+      for (const char* threads : {"2", "4"}) EXPECT_EQ(one.out, with(threads).out) << format;
+    }
   }
 }
 

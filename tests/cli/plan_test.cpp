@@ -77,11 +77,13 @@ TEST(PlanCommand, FirstPlaceIsThePredictionOfItsLayout) {
 
 TEST(PlanCommand, PrintsTheSameForAnyNumberOfThreads) {
   for (const char* format : {"table", "json", "csv", "md"}) {
-    const Outcome one = run(plan_words({"--threads", "1", "--format", format, "--front", "3"}));
-    const Outcome four = run(plan_words({"--threads", "4", "--format", format, "--front", "3"}));
+    const auto with = [&](const char* threads) {
+      return run(plan_words({"--threads", threads, "--format", format, "--front", "3"}));
+    };
+    const Outcome one = with("1");
     EXPECT_EQ(one.code, 0) << one.error;
-    EXPECT_EQ(one.out, four.out) << format;
     EXPECT_FALSE(one.out.empty());
+    for (const char* threads : {"2", "4"}) EXPECT_EQ(one.out, with(threads).out) << format;
   }
 }
 
