@@ -60,7 +60,7 @@ BufferId ExpertLayer::matrices(ParameterId weight, std::int64_t outputs, std::in
 
 // Copies that wait for backward have less room than those that are worked on.
 CopyRoom ExpertLayer::room(std::int64_t columns, bool backward) const {
-  const std::int64_t waiting = backward ? shape_.held : shape_.kept;
+  const std::int64_t waiting = backward ? shape_.held : kept();
   const bool apart = builder_.fp8().has_two_copies();
   return {(apart ? shape_.held : waiting) * columns, waiting * columns};
 }
@@ -191,7 +191,7 @@ void ExpertLayer::activate() {
 }
 
 BufferId ExpertLayer::compute() {
-  saved_.up = builder_.activation("experts_up", shape_.kept * shape_.ups);
+  saved_.up = builder_.activation("experts_up", kept() * shape_.ups);
   GroupedGemm up = product(GemmRole::kForward, shape_.ups, width());
   up.bias = up_bias_.valid();
   saved_.entered = operand(saved_.input, width(), false);

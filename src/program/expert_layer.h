@@ -41,7 +41,9 @@ class ExpertLayer {
   BufferId route_backward(BufferId input, BufferId weight_gradient);
   void activate();
   bool is_fused() const { return model_.moe->fused_mlp && in_fp8(); }
-  std::int64_t beyond_stash() const { return shape_.held - shape_.kept; }  // rows
+  // Rows that have room while they wait for backward; layers in 16 bits have no stash.
+  std::int64_t kept() const { return is_fused() ? shape_.kept : shape_.held; }
+  std::int64_t beyond_stash() const { return shape_.held - kept(); }
   void pad_stashed(ByteCount bytes);
   ByteCount stashed_bytes(std::int64_t rows) const;
   void copy_stashed(bool backward);

@@ -183,7 +183,9 @@ json local_cluster_of(Draw& draw) {
 bool draw_cluster(Draw& draw, Sketch& sketch) {
   const double form = draw.uniform();
   json& out = sketch.file["cluster"];
-  if (form < 0.75) {
+  if (sketch.fuses_experts) {
+    out = {{"base", draw.word({"dgx-b200", "gb200-nvl72"})}, {"gpus", 8}};
+  } else if (form < 0.75) {
     out = based_cluster(draw);
   } else if (form < 0.87) {
     out = own_cluster(draw);

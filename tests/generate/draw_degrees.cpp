@@ -23,6 +23,7 @@ void draw_precision(Draw& draw, Sketch& s) {
     }
   }
   if (offered.empty()) return;
+  if (s.fuses_experts) std::erase_if(offered, [](DataType type) { return !is_scaled(type); });
   s.precision = draw.of(offered);
   const bool usual = std::ranges::find(offered, DataType::kBf16) != offered.end();
   if (usual && draw.chance(0.4)) s.precision = DataType::kBf16;
@@ -164,6 +165,7 @@ void draw_sequence(Draw& draw, Sketch& s) {
 void draw_degrees(Draw& draw, Sketch& s) {
   if (s.framework == nullptr) {
     std::vector<const FrameworkTraits*> all(frameworks().begin(), frameworks().end());
+    if (s.fuses_experts) std::erase_if(all, [](const auto* f) { return !f->fuses_experts; });
     s.framework = draw.of(all);
   }
   s.set("training.framework", s.framework->name);

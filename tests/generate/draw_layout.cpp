@@ -189,19 +189,19 @@ void draw_layout(Draw& draw, Sketch& s) {
 
 namespace {
 
-// The kernels of experts that activate and cast.
+// The kernels of experts that activate and cast, and what they leave in pages.
 void draw_fused_experts(Draw& draw, Sketch& s) {
-  const auto model = s.file.find("model");
-  if (!model->is_object() || !model->contains("moe") || !draw.chance(0.6)) return;
-  const bool by_blocks = s.precision == DataType::kFp4 ||
-                         s.file["training"].value("fp8_recipe", "") == std::string("mxfp8");
+  if (!s.fuses_experts) return;
   const std::string layout = s.file["layout"].dump();
   const bool alone = layout.find("moe_act") != std::string::npos;
   const bool again = s.full_recompute || layout.find("\"moe\"") != std::string::npos;
-  const bool can = s.framework->fuses_experts && by_blocks && !s.adapters && !alone &&
-                   s.model.mlp == Mlp::kSwiglu;
+  const bool can = !s.adapters && !alone;
   s.set("model.moe.fused_mlp", can);
-  if (can && !again && s.model.moe->rank_capacity_factor > 0) s.set("model.moe.stash_factor", 2.5);
+  const Moe& moe = *s.model.moe;
+  const bool hybrid = moe.dispatcher == MoeDispatcher::kHybridEp && moe.capacity_factor == 0;
+  if (!can || again || !hybrid || draw.chance(0.1)) return;
+  s.set("model.moe.rank_capacity_factor", 3);
+  s.set("model.moe.stash_factor", 2.5);
 }
 
 }  // namespace

@@ -161,6 +161,14 @@ bool draw_model(Draw& draw, Sketch& sketch) {
   sketch.file["model"] = form < 0.3 ? hugging_face_model(draw) : native_model(draw);
   const auto document = std::move(*JsonDocument::parse(sketch.file["model"].dump(), "drawn.json"));
   sketch.model = read_model(document->root());
+  std::optional<Moe>& moe = sketch.model.moe;
+  const bool fusible =
+      moe && sketch.model.mlp == Mlp::kSwiglu && sketch.file["model"].contains("moe");
+  sketch.fuses_experts = fusible && draw.chance(0.3);
+  if (sketch.fuses_experts && moe->capacity_factor == 0 && draw.chance(0.8)) {
+    moe->dispatcher = MoeDispatcher::kHybridEp;
+    sketch.file["model"]["moe"]["dispatcher"] = "hybridep";
+  }
   return document->ok();
 }
 

@@ -62,11 +62,12 @@ void draw_fp8(Draw& draw, Sketch& s) {
   const ArchitectureTraits& device = traits_of(s.cluster.spec.accelerator.architecture);
   std::vector<const Fp8Recipe*> fitting;
   for (const Fp8Recipe& recipe : fp8_recipes()) {
+    if (s.fuses_experts && !recipe.fuses_experts) continue;
     if (!recipe.needs_block_scales || device.has_block_scales) fitting.push_back(&recipe);
   }
   // The framework's own takes no blocks, and runs attention.
   const Fp8Recipe* recipe = &fp8_recipes().front();
-  if (draw.chance(0.8)) {
+  if (s.fuses_experts || draw.chance(0.8)) {
     recipe = draw.of(fitting);
     s.set("training.fp8_recipe", recipe->name);
   }

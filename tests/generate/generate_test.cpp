@@ -75,6 +75,23 @@ TEST(Draw, StatesEveryKeyOfTheProduct) {
   }
 }
 
+// Keys of models are no keys of the product: those of experts' kernels and buffers are counted
+// here.
+TEST(Draw, StatesKernelsAndBuffersOfExperts) {
+  int fused = 0, sized = 0, stashed = 0;
+  for (std::uint64_t index = 0; index < 1000; ++index) {
+    const LegalScenario drawn = draw_scenario(kSeed, index);
+    const std::optional<Moe>& moe = drawn.scenario.model.moe;
+    if (!moe) continue;
+    fused += moe->fused_mlp ? 1 : 0;
+    sized += moe->rank_capacity_factor > 0 ? 1 : 0;
+    stashed += moe->stash_factor > 0 ? 1 : 0;
+  }
+  EXPECT_GE(fused, 5);
+  EXPECT_GE(sized, 5);
+  EXPECT_GE(stashed, 5);
+}
+
 TEST(Draw, GivesTheSameScenarioForTheSameSeed) {
   for (std::uint64_t index = 0; index < 20; ++index) {
     EXPECT_EQ(draw_scenario(3, index).text, draw_scenario(3, index).text);

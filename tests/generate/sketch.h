@@ -20,6 +20,9 @@ struct Sketch {
   Cluster cluster;
   const FrameworkTraits* framework = nullptr;
   bool forecasts = true;
+  // Experts whose kernels activate and cast, which few draws would come to: Blackwell, a framework
+  // that has them, and scales of blocks.
+  bool fuses_experts = false;
 
   std::int64_t tp = 1, cp = 1, pp = 1, dp = 1, ep = 1, etp = 1;
   std::int64_t chunks = 1;         // of each stage
@@ -32,7 +35,7 @@ struct Sketch {
   bool adapters = false;
   bool full_recompute = false;
   bool pairs_exchanges = false;  // overlap.ep
-  bool offloads = false;  // states
+  bool offloads = false;         // states
 
   // Sets the key at a dotted path.
   void set(const std::string& path, nlohmann::json value);

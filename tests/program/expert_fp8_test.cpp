@@ -135,6 +135,17 @@ TEST(ExpertsInFp8, StashKeepsLessThanBuffersHold) {
   EXPECT_EQ(copied(room, Pass::kForward), 0);
   EXPECT_EQ(copied(stash, Pass::kForward), 2 * saved);
   EXPECT_EQ(copied(stash, Pass::kBackward), 2 * saved);
+  // A layer that stays in 16 bits fuses nothing, and its buffers wait as they are.
+  const auto wide = [](const std::string& more_moe) {
+    testing::ExpertCase own = on_b200();
+    own.more_moe = more_moe;
+    own.more_training = R"(,"precision":"fp8","fp8_recipe":"mxfp8","bf16_layers_at_start":1)";
+    const Scenario scenario = testing::with_experts(own);
+    return lower_decoder_layer(scenario, RecomputeMode::kNone, BackwardForm::kWhole,
+                               kind_of(scenario, 0));
+  };
+  const std::string sized = R"(,"fused_mlp":true,"rank_capacity_factor":1.5)";
+  EXPECT_EQ(kept(wide(sized + R"(,"stash_factor":1.25)")), kept(wide(sized)));
   // The layer at work takes more than what it leaves in the stash.
   const auto peak = [](const Block& block) { return block.pass(Pass::kForward).memory.peak; };
   EXPECT_LT(peak(stash), peak(room));
