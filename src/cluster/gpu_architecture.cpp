@@ -62,6 +62,7 @@ constexpr std::array kRows = {
                        .attention_efficiency = 0.30},
     ArchitectureTraits{.name = "cpu",
                        .title = "processors",
+                       .reads_fp8_both_ways = true,  // it expands them first
                        .product_efficiency = 0.70,
                        .attention_efficiency = 0.30},
 };

@@ -44,6 +44,8 @@ Accelerator cpu_accelerator(const MachineFacts& machine, std::int64_t ranks) {
   const double lanes = static_cast<double>(machine.vector_bits) / 32;
   const double per_lane = machine.fused_multiply_add ? 2 : 1;
   out.dense_peak[DataType::kFp32] = FlopsPerSecond(clock * kPipes * lanes * per_lane);
+  // Products in fp8 are emulated: their operands are expanded, and multiplied in fp32.
+  out.dense_peak[DataType::kFp8] = out.dense_peak[DataType::kFp32];
   out.sources = {"/proc/cpuinfo, /proc/meminfo, sched_getaffinity"};
   out.notes = fmt::format(
       "one core: {:.3f} GHz{}, {} vector operations of {} bits per cycle{}; {:g} GB/s of memory "

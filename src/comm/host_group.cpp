@@ -13,6 +13,14 @@ std::span<float> floats(DeviceBuffer buffer) {
   return {static_cast<float*>(buffer.data), static_cast<std::size_t>(buffer.count)};
 }
 
+// Slices of fp8, which are moved as they are, in words of four.
+std::span<float> moved(DeviceBuffer buffer, int members) {
+  if (buffer.type != DataType::kFp8) return floats(buffer);
+  constexpr std::int64_t kWord = sizeof(float);
+  STEPCAST_ASSERT(buffer.count % (kWord * members) == 0, "copies in fp8 divide into words");
+  return {static_cast<float*>(buffer.data), static_cast<std::size_t>(buffer.count / kWord)};
+}
+
 // One request that stands for several.
 class Requests final : public Request {
  public:
@@ -60,7 +68,7 @@ HostGroup::Pending HostGroup::start_all_reduce(DeviceBuffer data, Reduction redu
   return group_->start_all_reduce(floats(data), reduction);
 }
 HostGroup::Pending HostGroup::start_all_gather(DeviceBuffer data, DeviceStream) {
-  return group_->start_all_gather(floats(data));
+  return group_->start_all_gather(moved(data, size()));
 }
 HostGroup::Pending HostGroup::start_reduce_scatter(DeviceBuffer data, DeviceStream) {
   return group_->start_reduce_scatter(floats(data));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of host memory under the interface of devices: fp32 alone, and `after` has always run.
+// A group of host memory under the interface of devices: fp32, and gathers of fp8. `after` has
+// always run.
 #pragma once
 
 #include "comm/device_communicator.h"

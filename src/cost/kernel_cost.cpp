@@ -95,6 +95,8 @@ KernelCosts::GemmSurface KernelCosts::surface_of(const GemmCurve& curve, DataTyp
 
 const KernelCosts::GemmSurface& KernelCosts::surface_of(DataType type) const {
   if (size_of(type) == 2) return gemm_surface_;
+  // A processor expands what has 8 bits, and multiplies fp32.
+  if (accelerator_.architecture == GpuArchitecture::kCpu) return gemm_fp32_surface_;
   if (type == DataType::kFp4) return gemm_fp4_surface_;
   return is_scaled(type) ? gemm_fp8_surface_ : gemm_fp32_surface_;
 }

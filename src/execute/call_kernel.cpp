@@ -7,8 +7,6 @@
 namespace stepcast {
 namespace {
 
-NormKind kind_of(Norm norm) { return norm == Norm::kLayerNorm ? NormKind::kLayer : NormKind::kRms; }
-
 LogitSlice slice_of(const RankPart& part, std::int64_t columns) {
   const std::int64_t left = part.vocab.value_or(columns);
   return {part.first_token_row, columns, std::clamp<std::int64_t>(left, 0, columns)};
@@ -26,26 +24,33 @@ concept HasKernel = requires(const Work& work, KernelArrays& arrays, Kernels& ke
 
 }  // namespace
 
+NormKind norm_kind(Norm norm) {
+  return norm == Norm::kLayerNorm ? NormKind::kLayer : NormKind::kRms;
+}
+
 // Forward y = x W^T (+ bias), input gradient dx[m, n] = dy[m, k] W[k, n], weight gradient
 // dW[m, n] = dy[k, m]^T x[k, n] with k the tokens, into a tensor of its own or the gradient itself.
 void call(const Gemm& g, KernelArrays& arrays, Kernels& kernels) {
-  const Array a = arrays.read(0, {g.m * g.k, g.input});
+  const ProductOperand a = arrays.operand(0, {g.m * g.k, g.input});
   const ArraySpec b{g.k * g.n, g.input}, c{g.m * g.n, g.output};
+  const bool by_columns = is_scaled(g.input) && arrays.has_copies_by_columns();
   if (g.role == GemmRole::kWeightGradient) {
+    const ProductOperand x = arrays.operand(1, b);
     const bool own = !g.accumulate && arrays.has_write(0);
     const GradientPlace place =
         own ? GradientPlace{arrays.write(0, c), true} : arrays.gradient(0, c);
     kernels.gemm({.m = g.m,
                   .n = g.n,
                   .k = g.k,
-                  .a = {a, g.m, true},
-                  .b = {arrays.read(1, b), g.n},
+                  .a = {a.array, by_columns ? g.k : g.m, !by_columns, a.fp8},
+                  .b = {x.array, by_columns ? g.k : g.n, by_columns, x.fp8},
                   .c = {place.data, g.n},
                   .accumulate = !place.fresh});
     return;
   }
   const bool forward = g.role == GemmRole::kForward;
-  const Array weight = arrays.weight(0, b);
+  const ProductOperand weight = arrays.matrix(b, !forward);
+  const bool turned = forward || by_columns;
   const Array bias = g.bias ? arrays.weight(1, {g.n, g.input}) : Array{};
   // The last outputs may lie apart.
   const RowArray out = arrays.write_rows(0, {g.m, g.n, g.output});
@@ -53,8 +58,9 @@ void call(const Gemm& g, KernelArrays& arrays, Kernels& kernels) {
     kernels.gemm({.m = g.m,
                   .n = count,
                   .k = g.k,
-                  .a = {a, g.k},
-                  .b = {forward ? weight.from(first * g.k) : weight, forward ? g.k : g.n, forward},
+                  .a = {a.array, g.k, false, a.fp8},
+                  .b = {forward ? weight.array.from(first * g.k) : weight.array, turned ? g.k : g.n,
+                        turned, weight.fp8},
                   .c = {to, count},
                   .accumulate = false,
                   .bias = g.bias ? bias.from(first) : bias});
@@ -106,7 +112,7 @@ void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
   if (!norm.backward) {
     const Array bias = norm.bias ? arrays.weight(1, row) : Array{};
     if (!norm.residual) {
-      kernels.norm({.kind = kind_of(norm.norm),
+      kernels.norm({.kind = norm_kind(norm.norm),
                     .x = x,
                     .weight = weight,
                     .bias = bias,
@@ -118,7 +124,7 @@ void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
       return;
     }
     const Array branch_bias = norm.branch_bias ? arrays.weight(norm.bias ? 2 : 1, row) : Array{};
-    kernels.add_norm({.kind = kind_of(norm.norm),
+    kernels.add_norm({.kind = norm_kind(norm.norm),
                       .branch = x,
                       .branch_bias = branch_bias,
                       .residual = arrays.read(1, whole),
@@ -137,7 +143,7 @@ void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
   const bool in_steps = arrays.reads_more_than(norm.residual ? 3 : 2);
   const std::size_t gradient = in_steps ? 2 : 1;
   const Array residual = norm.residual ? arrays.read(gradient + 1, whole) : Array{};
-  kernels.norm_backward({.kind = kind_of(norm.norm),
+  kernels.norm_backward({.kind = norm_kind(norm.norm),
                          .x = in_steps ? arrays.read(1, whole) : x,
                          .weight = weight,
                          .dy = arrays.read(gradient, whole),

@@ -15,6 +15,8 @@ namespace stepcast {
 // have no kernels.
 bool call_kernel(const Operation::Work& work, KernelArrays& arrays, Kernels& kernels);
 
+NormKind norm_kind(Norm norm);
+
 // Call the kernel of each family of work.
 void call(const Gemm& gemm, KernelArrays& arrays, Kernels& kernels);
 // The rows of each expert begin where `begins` says, whose last element is the end of all.

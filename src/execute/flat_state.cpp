@@ -47,13 +47,13 @@ bool is_shared(const Role& role, const RankGrid& grid) {
 }
 
 DataType parameter_type(const Scenario& scenario) {
-  return scenario.rules.bf16_parameters ? scenario.training.precision : DataType::kFp32;
+  return scenario.rules.bf16_parameters ? scenario.training.wide() : DataType::kFp32;
 }
 DataType whole_gradient_type(const Scenario& scenario) {
   const Training& training = scenario.training;
   if (gradient_mode(scenario) != GradientMode::kUnit) return training.grad_precision;
-  const bool wide = size_of(training.reduce_precision) > size_of(training.precision);
-  return wide && sums_wide_gradients(scenario) ? training.reduce_precision : training.precision;
+  const bool wide = size_of(training.reduce_precision) > size_of(training.wide());
+  return wide && sums_wide_gradients(scenario) ? training.reduce_precision : training.wide();
 }
 
 // Layer under which a block's weights are named; a tied table, and its copy for prediction modules,
@@ -96,12 +96,13 @@ std::vector<PlacedParameter> placed_parameters(const Scenario& scenario, const P
 
 FlatState::FlatState(const Scenario& scenario, const Role& role, const RankGrid& grid, RankId rank,
                      Memory& memory)
-    : device_(memory.device),
+    : memory_(memory),
+      device_(memory.device),
       shards_states_(scenario.layout.zero >= 1),
       shards_gradients_(scenario.layout.zero >= 2 && is_shared(role, grid)),
       shards_parameters_(gradient_mode(scenario) == GradientMode::kUnit),
       shards_(role, shards_states_, grid, rank),
-      parameter_windows_(memory, scenario.training.precision, size_of(scenario.training.precision),
+      parameter_windows_(memory, scenario.training.wide(), size_of(scenario.training.wide()),
                          Stream::kGather),
       gradient_windows_(memory, whole_gradient_type(scenario),
                         window_bytes(scenario, whole_gradient_type(scenario)), Stream::kCompute) {
@@ -123,6 +124,16 @@ FlatState::FlatState(const Scenario& scenario, const Role& role, const RankGrid&
 void FlatState::initialise(const Scenario& scenario, const Program& program, const Role& role,
                            std::uint64_t seed, const ModelPart& part,
                            const std::function<void()>& alive) {
+  const Fp8 fp8 = fp8_of(scenario);
+  if (fp8 && !shards_parameters_) {
+    std::vector<Fp8Matrices::Matrix> matrices;
+    for (const PlacedParameter& placed : placed_parameters(scenario, program, role)) {
+      const Parameter& matrix = *placed.parameter;
+      if (!matrix.in_fp8) continue;
+      matrices.push_back({placed.range, matrix.rows, matrix.columns});
+    }
+    fp8_matrices_.emplace(std::move(matrices), fp8.has_two_copies(), memory_);
+  }
   std::vector<float> whole;
   for (const PlacedParameter& placed : placed_parameters(scenario, program, role)) {
     if (alive) alive();

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
+#include "execute/fp8_matrices.h"
 #include "execute/initial_weights.h"
 #include "execute/kernel_arrays.h"
 #include "execute/shards.h"
@@ -40,6 +42,7 @@ class FlatState {
   Array parameters(std::int64_t element);
   GradientPlace gradient(ElementRange parameter);
   Array gradients(std::int64_t element);
+  Fp8Matrices* fp8_matrices() { return fp8_matrices_ ? &*fp8_matrices_ : nullptr; }
   Windows& parameter_windows() { return parameter_windows_; }
   Windows& gradient_windows() { return gradient_windows_; }
 
@@ -69,11 +72,13 @@ class FlatState {
   }
   Kernels& kernels() { return device_.kernels(); }
 
+  Memory& memory_;
   Device& device_;
   bool shards_states_, shards_gradients_, shards_parameters_;
   Shards shards_;
   Tensor parameters_, gradients_, moment1_, moment2_, master_;  // no master: fp32 parameters
   Windows parameter_windows_, gradient_windows_;
+  std::optional<Fp8Matrices> fp8_matrices_;  // where whole parameters stay
 };
 
 }  // namespace stepcast

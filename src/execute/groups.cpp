@@ -65,6 +65,13 @@ DeviceCommunicator* Groups::find(AxisGroup group, Stream stream) const {
   return found == groups_.end() ? nullptr : found->second.get();
 }
 
+DeviceCommunicator* Groups::find_any(AxisGroup group) const {
+  for (const auto& [key, communicator] : groups_) {
+    if (key.first == group) return communicator.get();
+  }
+  return nullptr;
+}
+
 Groups::Member Groups::member(AxisGroup group, Stream stream) const {
   return {find(group, stream), static_cast<int>(grid_.group_size(group)),
           grid_.place_in(group, rank_)};

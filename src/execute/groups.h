@@ -29,6 +29,7 @@ class Groups {
 
   // Null where the rank is alone.
   DeviceCommunicator* find(AxisGroup group, Stream stream) const;
+  DeviceCommunicator* find_any(AxisGroup group) const;  // of whichever stream
   // A rank as a member of a group whose collectives run inside blocks; `communicator` is null
   // where the rank is alone or traffic is left out.
   struct Member {

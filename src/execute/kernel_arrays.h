@@ -26,6 +26,12 @@ struct GradientPlace {
   bool fresh;  // holds nothing yet: write, do not add
 };
 
+// A product reads this: an array as it is, or a copy in fp8 with what its numbers stand for.
+struct ProductOperand {
+  Array array;
+  Fp8Numbers fp8 = {};
+};
+
 enum class HeadSide { kQuery, kKey, kValue };
 
 // Heads of queries, keys and values of so many tokens.
@@ -81,6 +87,12 @@ class KernelArrays {
   // Made-up rows are as wide as asked for.
   virtual RowArray read_rows(std::size_t i, const RowSpec& spec) = 0;
   virtual RowArray write_rows(std::size_t i, const RowSpec& spec) = 0;
+
+  virtual ProductOperand operand(std::size_t i, const ArraySpec& spec) { return {read(i, spec)}; }
+  // The first weight, as a product forward or backward reads it.
+  virtual ProductOperand matrix(const ArraySpec& spec, bool) { return {weight(0, spec)}; }
+  // In fp8 the matrix backward, and both operands of a weight gradient, are the transposed ones.
+  virtual bool has_copies_by_columns() const { return false; }
 
   virtual Array weight(std::size_t i, const ArraySpec& spec) = 0;
   virtual GradientPlace gradient(std::size_t i, const ArraySpec& spec) = 0;

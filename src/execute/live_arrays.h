@@ -48,6 +48,14 @@ class LiveArrays final : public KernelArrays {
   RowArray write_rows(std::size_t i, const RowSpec& spec) override {
     return {call_.write(i), call_.buffer(call_.operation.writes[i]).elements / spec.rows};
   }
+  ProductOperand operand(std::size_t i, const ArraySpec&) override { return call_.operand(i); }
+  ProductOperand matrix(const ArraySpec& spec, bool backward) override {
+    if (!is_scaled(spec.type)) return {call_.weight(0)};
+    // A copy of a gathered matrix is made for each product.
+    if (call_.operation.reads.size() > 1) return call_.operand(1);
+    return call_.fp8_matrix(backward);
+  }
+  bool has_copies_by_columns() const override { return call_.shape.fp8.has_two_copies(); }
   Array weight(std::size_t i, const ArraySpec&) override { return call_.weight(i); }
   GradientPlace gradient(std::size_t i, const ArraySpec&) override { return call_.gradient(i); }
   Array tokens(std::int64_t, std::int64_t, std::int64_t ahead) override { return text(ahead); }

@@ -3,6 +3,7 @@
 
 #include "core/assert.h"
 #include "execute/call_kernel.h"
+#include "execute/fp8_matrices.h"
 #include "execute/live_arrays.h"
 #include "program/flat_stretches.h"
 
@@ -13,10 +14,26 @@ double prediction_weight(const Model& model) {
   return model.mtp_layers > 0 ? kOfAllModules / static_cast<double>(model.mtp_layers) : 0;
 }
 
-Array OperationCall::data(BufferId id) const {
+OperationCall OperationCall::with(const Operation& other) const {
+  return {scenario, shape,  block,  other,      place,       instance,
+          state,    memory, groups, tp_rank,    micro_batch, counted_elsewhere,
+          totals,   wide,   step,   fp8_history};
+}
+
+ProductOperand OperationCall::operand(std::size_t i) const {
+  return tensor(operation.reads[i]).operand();
+}
+
+ProductOperand OperationCall::fp8_matrix(bool backward) const {
+  const Fp8Matrices* const matrices = state.fp8_matrices();
+  STEPCAST_ASSERT(matrices != nullptr, "a step begins with casts of its matrices");
+  return matrices->of(range(0), backward);
+}
+
+Storage& OperationCall::tensor(BufferId id) const {
   const Tensor& held = instance.buffers[id.index()];
   STEPCAST_ASSERT(held != nullptr, "a buffer is alive while an operation uses it");
-  return held->array();
+  return *held;
 }
 
 ElementRange BlockPlace::range(ParameterId weight) const {
@@ -74,7 +91,8 @@ void run_operation(const OperationCall& call) {
     if (!run_on_experts(call, *collective)) run_collective(call, *collective);
     return;
   }
-  if (run_on_state(call) || run_on_experts(call) || run_on_context(call)) return;
+  if (run_on_state(call) || run_on_fp8(call) || run_on_experts(call) || run_on_context(call))
+    return;
   const auto* loss = std::get_if<CrossEntropy>(&work);
   if (loss != nullptr && loss->backward) add_loss(call, *loss);
   LiveArrays arrays(call);

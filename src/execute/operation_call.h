@@ -8,6 +8,7 @@
 
 #include "execute/expert_rows.h"
 #include "execute/flat_state.h"
+#include "execute/fp8_history.h"
 #include "execute/groups.h"
 #include "program/block_builder.h"
 
@@ -60,6 +61,7 @@ struct BlockInstance {
   std::vector<Tensor> buffers;
   std::vector<HeldRows> rows;        // by buffer; none in a block without experts
   std::vector<std::int64_t> counts;  // of rows, by rank and expert, as the host has read them last
+  Tensor matrix_largest;             // element of a gathered matrix that is to be cast
 };
 
 struct OperationCall {
@@ -78,13 +80,18 @@ struct OperationCall {
   StepTotals* totals;                                  // in the device's memory
   WideGradients* wide;                                 // of the cast that is run; null elsewhere
   std::int64_t step;
+  const Fp8History* fp8_history;  // where scales are those of the step before; null elsewhere
 
+  OperationCall with(const Operation& other) const;
   const Buffer& buffer(BufferId id) const { return block.buffers[id.index()]; }
   Kernels& kernels() const { return memory.device.kernels(); }
-  Array data(BufferId id) const;
+  Storage& tensor(BufferId id) const;
+  Array data(BufferId id) const { return tensor(id).array(); }
   Array read(std::size_t i) const { return data(operation.reads[i]); }
   Array write(std::size_t i) const { return data(operation.writes[i]); }
+  ProductOperand operand(std::size_t i) const;
   Array weight(std::size_t i) const { return state.parameters(range(i).begin); }
+  ProductOperand fp8_matrix(bool backward) const;  // a copy that is kept
   GradientPlace gradient(std::size_t i) const { return state.gradient(range(i)); }
 
  private:
@@ -114,6 +121,9 @@ bool run_on_experts(const OperationCall& call);
 // Rows, or their weights, on their way between the ranks of experts and those of their tokens; or
 // how many there are. False for other collectives.
 bool run_on_experts(const OperationCall& call, const Collective& collective);
+
+// Work that makes copies in fp8, and norms that do some of it. False for other work.
+bool run_on_fp8(const OperationCall& call);
 
 // Work over all gradients or states of the rank. False for other work.
 bool run_on_state(const OperationCall& call);

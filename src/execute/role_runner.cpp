@@ -68,6 +68,11 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
   if (scenario.model.moe && !options.by_scores) {
     choice_.emplace(options.spread ? *options.spread : spread_of(scenario), options.seed);
   }
+  if (shape_.fp8 && !shape_.fp8.recipe->finds_scale) {
+    const double tokens = static_cast<double>(scenario.training.global_batch) *
+                          static_cast<double>(scenario.training.sequence_length);
+    fp8_history_.emplace(program, role_, static_cast<float>(1 / tokens), memory_);
+  }
   state_.initialise(scenario, program, role_, options.seed, part_, options.alive);
 }
 
@@ -82,6 +87,7 @@ StepRecord RoleRunner::step() {
   for (std::size_t i = 0; i < role_.instructions.size(); ++i) issue(static_cast<std::int32_t>(i));
   device_->wait(events_);
   returned_.clear();
+  if (fp8_history_) fp8_history_->end_step(groups_);
   StepRecord out;
   out.begin = begin;
   Clock::time_point end = begin;
@@ -348,9 +354,10 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const Operation& operation = operations[i];
     give_birth(block, operation, lives[i].births, instance);
-    const OperationCall call{scenario_, shape_,  block,   operation, place, instance,
-                             state_,    memory_, groups_, point_.tp, batch, counted_elsewhere_,
-                             totals(),  wide,    step_};
+    const OperationCall call{scenario_, shape_,    block,  operation,
+                             place,     instance,  state_, memory_,
+                             groups_,   point_.tp, batch,  counted_elsewhere_,
+                             totals(),  wide,      step_,  fp8_history_ ? &*fp8_history_ : nullptr};
     if (operation.stream != BlockStream::kCompute) {
       post_beside(call, i, streams);
     } else {

@@ -136,6 +136,7 @@ class RoleRunner {
   FlatState state_;
   Tensor placeholder_;  // Role::persistent's workspace
   MarkovText text_;
+  std::optional<Fp8History> fp8_history_;
   std::optional<ExpertChoice> choice_;  // of experts by the seed
   OperationObserver* observer_ = nullptr;
 

@@ -25,6 +25,10 @@ class BlockCollective {
       case CollectivePurpose::kValues:
         move_heads(call, collective, HeadSide::kValue, members, place);
         break;
+      case CollectivePurpose::kScale:  // the largest element of what ranks hold parts of
+        reduction_ = Reduction::kMaximum;
+        move(call.write(0), 1);
+        break;
       default:
         combine_loss(call, collective.purpose);
     }
@@ -86,6 +90,8 @@ class BlockCollective {
         return move(call.write(0), count);
       case CollectiveKind::kAllGather:
         before_ = own_part(call, own);
+        call.tensor(call.operation.writes[0])
+            .stand_for_the_same(call.tensor(call.operation.reads[0]));
         return move(call.write(0), count);
       case CollectiveKind::kAllToAll:
         received_ = {call.write(0).data, count, call.write(0).type};

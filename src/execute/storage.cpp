@@ -36,6 +36,18 @@ Storage::~Storage() {
   allocator_.release(data_, static_cast<std::size_t>(bytes_));
 }
 
+void Storage::stand_for(Fp8Format format, std::shared_ptr<Storage> factor) {
+  format_ = format;
+  factor_ = std::move(factor);
+}
+
+void Storage::stand_for_the_same(const Storage& other) { stand_for(other.format_, other.factor_); }
+
+ProductOperand Storage::operand() const {
+  const float* const factor = factor_ ? factor_->array().as<const float>() : nullptr;
+  return {array(), {format_, factor}};
+}
+
 void Storage::leave_ledger() {
   if (!counted_) return;
   counted_ = false;
@@ -83,8 +95,18 @@ void HostArena::release(void* data, std::size_t bytes) noexcept {
 }
 
 Tensor Memory::make_on_host(const Storage& like) {
-  return std::make_shared<Storage>(host_, host_ledger, like.category(), like.size(),
-                                   like.array().type, Stream::kCopyOut, true);
+  auto out = std::make_shared<Storage>(host_, host_ledger, like.category(), like.size(),
+                                       like.array().type, Stream::kCopyOut, true);
+  out->stand_for_the_same(like);
+  return out;
+}
+
+Tensor Memory::make_from_host(const Storage& like) {
+  const DataType type = like.array().type;
+  const Tensor out =
+      make(like.category(), like.size() / size_of(type), type, Stream::kCopyIn, false, true);
+  out->stand_for_the_same(like);
+  return out;
 }
 
 Tensor Memory::make(MemoryCategory category, std::int64_t elements, DataType type, Stream stream,

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "execute/device.h"
+#include "execute/kernel_arrays.h"
 
 namespace stepcast {
 
@@ -36,6 +37,10 @@ class Storage {
   Array array() const { return {data_, type_}; }
   ByteCount size() const { return bytes_; }
   MemoryCategory category() const { return category_; }
+  // Says what the numbers of a copy in fp8 stand for.
+  void stand_for(Fp8Format format, std::shared_ptr<Storage> factor);
+  void stand_for_the_same(const Storage& other);
+  ProductOperand operand() const;
   // No longer counted: the program is done with it, a transfer still reads it.
   void leave_ledger();
 
@@ -47,6 +52,8 @@ class Storage {
   DataType type_;
   bool counted_;
   void* data_;
+  Fp8Format format_{};
+  std::shared_ptr<Storage> factor_;
 };
 
 using Tensor = std::shared_ptr<Storage>;
@@ -115,10 +122,7 @@ class Memory {
 
   // Room for a tensor that is copied out, and for one that comes back.
   Tensor make_on_host(const Storage& like);
-  Tensor make_from_host(const Storage& like) {
-    return make(like.category(), like.size() / size_of(like.array().type), like.array().type,
-                Stream::kCopyIn, false, true);
-  }
+  Tensor make_from_host(const Storage& like);
 
   bool is_alone() const { return alone_; }  // what others would send is a stand-in
 

@@ -24,18 +24,20 @@ void Windows::open(ElementRange range, ElementRange unit) {
   Window* window = find(range.begin);
   if (window == nullptr) {
     Tensor data = memory_->make_uncounted(unit.size(), type_, stream_);
-    windows_.push_back({unit, std::move(data), 0, {}});
+    windows_.push_back({unit, std::move(data), 0, 0, {}});
     window = &windows_.back();
   }
-  const ByteCount bytes = range.size() * bytes_;
-  window->opened += bytes;
-  memory_->ledger.add(MemoryCategory::kBuffers, bytes);
+  window->opened += range.size();
+  const bool whole = window->opened >= window->unit.size();
+  const ByteCount bytes = window->opened * (whole ? bytes_ : size_of(type_));
+  memory_->ledger.add(MemoryCategory::kBuffers, bytes - window->counted);
+  window->counted = bytes;
 }
 
 void Windows::close(ElementRange range) {
   std::erase_if(windows_, [&](const Window& window) {
     if (window.unit.begin < range.begin || window.unit.end > range.end) return false;
-    memory_->ledger.remove(MemoryCategory::kBuffers, window.opened);
+    memory_->ledger.remove(MemoryCategory::kBuffers, window.counted);
     return true;
   });
 }

@@ -12,8 +12,8 @@ namespace stepcast {
 
 class Windows {
  public:
-  // Elements are of `type`; an open one counts `bytes` (its copies included). `stream` writes them
-  // first.
+  // Elements are of `type`, and count as many bytes until all of their unit are open. Then each
+  // counts `bytes`, with the copies that are made of a whole unit. `stream` writes them first.
   Windows(Memory& memory, DataType type, ByteCount bytes, Stream stream)
       : memory_(&memory), type_(type), bytes_(bytes), stream_(stream) {}
 
@@ -29,8 +29,9 @@ class Windows {
  private:
   struct Window {
     ElementRange unit;
-    Tensor data;                        // of the whole unit
-    ByteCount opened;                   // counted
+    Tensor data;          // of the whole unit
+    std::int64_t opened;  // elements
+    ByteCount counted;
     std::vector<std::int64_t> written;  // begins of parameters
   };
   Window* find(std::int64_t element);

@@ -13,6 +13,7 @@
 #include "kernels/adamw.h"
 #include "kernels/array.h"
 #include "kernels/dropout_shape.h"
+#include "kernels/fp8_format.h"
 #include "kernels/shapes.h"
 
 namespace stepcast {
@@ -21,6 +22,7 @@ struct MatrixArray {
   Array array;
   std::int64_t stride;  // elements from one row to the next
   bool transposed = false;
+  Fp8Numbers fp8 = {};  // of an array in fp8
 };
 
 // Heads inside rows of tokens, as Heads of kernels/strided.h.
@@ -35,7 +37,7 @@ struct RotaryArrays {
   HeadArray in, out;
 };
 
-// `bias`, by columns, may be absent.
+// `bias`, by columns, may be absent. Both operands are fp8, or neither.
 struct GemmArguments {
   std::int64_t m;
   std::int64_t n;
@@ -72,6 +74,38 @@ struct GroupedGemmArguments {
     own.array = own.array.from(group * matrix());
     return out;
   }
+};
+
+// *largest becomes the largest magnitude of x, or where it `joins` the larger of both.
+struct LargestArguments {
+  Array x = {};
+  std::int64_t count;
+  float* largest;
+  bool joins = false;
+};
+
+// Copies x in fp8: by rows, and by columns as the transposed matrix. Either may be absent. The
+// scale is the largest power of two that leaves *largest among the numbers of the format, 1 where
+// that is 0 or no number; larger ones become the largest. *factor gets one over the scale. The
+// largest and the factor lie in the device's memory. A power of two keeps the digits of a number
+// whatever the scale, so that ranks which hold parts of a tensor round as one that holds all of it.
+struct Fp8CastArguments {
+  Array x = {};
+  std::int64_t rows;
+  std::int64_t columns;
+  Fp8Format format;
+  const float* largest;
+  float* factor;
+  Array by_rows = {};
+  Array by_columns = {};
+};
+
+// Numbers in fp8 into the transposed matrix.
+struct Fp8TransposeArguments {
+  Array from = {};
+  Array to = {};
+  std::int64_t rows;
+  std::int64_t columns;
 };
 
 struct AttentionArguments {

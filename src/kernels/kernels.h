@@ -24,6 +24,11 @@ class Kernels {
     for (std::int64_t group = 0; group < call.groups(); ++group) gemm(call.of(group));
   }
 
+  // The next three make what products in fp8 read (docs/fp8.md).
+  virtual void find_largest(const LargestArguments& call) = 0;
+  virtual void cast_to_fp8(const Fp8CastArguments& call) = 0;
+  virtual void transpose_fp8(const Fp8TransposeArguments& call) = 0;
+
   virtual void attention(const AttentionArguments& call) = 0;
   virtual void attention_backward(const AttentionGradientArguments& call) = 0;
 
@@ -53,8 +58,9 @@ class Kernels {
   virtual void accumulate(Array more, Array sum, std::int64_t count) = 0;
   virtual void fill(Array data, float value, std::int64_t count) = 0;
   virtual void scale(Array data, float factor, std::int64_t count) = 0;
-  virtual void noise(Array data, std::int64_t count) = 0;           // in [-1, 1)
-  virtual void copy(Array from, Array to, std::int64_t count) = 0;  // rounds where types differ
+  virtual void noise(Array data, std::int64_t count) = 0;  // in [-1, 1)
+  // Rounds where types differ; fp8 is moved as it is.
+  virtual void copy(Array from, Array to, std::int64_t count) = 0;
 
   virtual void embed_tokens(const EmbeddingArguments& call) = 0;
   virtual void embed_tokens_backward(const EmbeddingGradientArguments& call) = 0;

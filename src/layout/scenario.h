@@ -55,6 +55,9 @@ struct Training {
   std::int64_t global_batch = 0;  // sequences per optimizer step
   std::int64_t sequence_length = 0;
   DataType precision = DataType::kBf16;
+  // The type beside products in fp8 or fp4. No key: a device without 16 bits, which emulates fp8,
+  // has fp32.
+  DataType beside_scaled = DataType::kBf16;
   std::string fp8_recipe;  // with kFp8
   AttentionKernel attention = AttentionKernel::kFlash;
   std::string attention_kernel;  // a curve of profiles; empty: the one that a profile names
@@ -87,7 +90,7 @@ struct Training {
   // TF32.
   DataType wide() const {
     if (precision == DataType::kTf32) return DataType::kFp32;
-    return is_scaled(precision) ? DataType::kBf16 : precision;
+    return is_scaled(precision) ? beside_scaled : precision;
   }
 };
 

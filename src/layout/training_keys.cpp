@@ -105,6 +105,8 @@ std::string default_framework_words() {
 }
 
 void settle_fp8_recipe(Scenario& s, bool stated) {
+  const bool has_16_bits = s.cluster.spec.accelerator.architecture != GpuArchitecture::kCpu;
+  s.training.beside_scaled = has_16_bits ? DataType::kBf16 : DataType::kFp32;
   if (stated || s.training.precision != DataType::kFp8) return;
   s.training.fp8_recipe = traits_of(s.training.framework).fp8_recipe;
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "layout/choices.h"
+#include "layout/fp8_recipe.h"
 #include "program/block_builder.h"
 #include "program/expert_shape.h"
 #include "program/layer_kind.h"
@@ -17,6 +18,7 @@ namespace stepcast {
 namespace {
 
 constexpr double kBf16Loss = 1e-2;
+constexpr std::int64_t kFp8Multiple = 16;   // of all sizes of products
 constexpr std::int64_t kLargestHead = 256;  // of the attention kernels for GPUs
 
 class Checker {
@@ -28,6 +30,7 @@ class Checker {
 
   Errors check() {
     check_types();
+    if (scenario_.training.precision == DataType::kFp8) check_fp8();
     check_sums();
     check_model();
     check_layout();
@@ -59,7 +62,8 @@ class Checker {
       refuse("training.mode", fmt::format("{} is", name_of(training.mode)), "use pretrain");
     }
     if (!cuda_) {
-      expect("training.precision", training.precision, {DataType::kFp32}, "use fp32");
+      expect("training.precision", training.precision, {DataType::kFp32, DataType::kFp8},
+             "use fp32 or fp8");
       expect("training.grad_precision", training.grad_precision, {DataType::kFp32}, "use fp32");
       expect("training.reduce_precision", training.reduce_precision, {DataType::kFp32}, "use fp32");
       expect("training.moments_precision", training.moments_precision, {DataType::kFp32},
@@ -69,7 +73,8 @@ class Checker {
     const auto known = {DataType::kFp32, DataType::kBf16};
     expect("training.moments_precision", training.moments_precision, {DataType::kFp32}, "use fp32");
     // fp16 needs a scale of the loss that follows its overflows, which no program has.
-    expect("training.precision", training.precision, known, "use bf16 or fp32");
+    expect("training.precision", training.precision,
+           {DataType::kFp32, DataType::kBf16, DataType::kFp8}, "use bf16, fp32 or fp8");
     expect("training.grad_precision", training.grad_precision, known, "use fp32 or bf16");
     if (scenario_.rules.casts_to_reduce) {
       expect("training.reduce_precision", training.reduce_precision, known, "use fp32 or bf16");
@@ -78,6 +83,49 @@ class Checker {
              fmt::format("{} of gradients kept in {} is", name_of(training.reduce_precision),
                          name_of(training.grad_precision)),
              "use the type of grad_precision, or framework fsdp");
+    }
+  }
+
+  // Products in fp8 with one scale for a tensor.
+  void check_fp8() {
+    const Training& training = scenario_.training;
+    const Model& model = scenario_.model;
+    const Fp8Recipe& recipe = *fp8_of(scenario_).recipe;
+    if (!cuda_ && training.wide() != DataType::kFp32) {
+      refuse("training.precision", fmt::format("fp8 beside {} is", name_of(training.wide())),
+             "cluster local, where fp8 is emulated beside fp32");
+    }
+    if (recipe.scales_by_direction) {
+      refuse("training.fp8_recipe", fmt::format("recipe {} is", recipe.name),
+             "use current or delayed");
+    }
+    if (training.fp8_params) {
+      refuse("training.fp8_params", "holding parameters in fp8 is", "state false");
+    }
+    if (training.fp8_attention) {
+      refuse("training.fp8_attention", "attention in fp8 is", "state false");
+    }
+    if (model.moe) refuse("model.moe", "products of experts in fp8 are", "use bf16 or fp32");
+    if (model.mla) refuse("model.mla", "latent attention in fp8 is", "use bf16 or fp32");
+    if (model.mtp_layers > 0) {
+      refuse("model.mtp_layers", "multi-token prediction in fp8 is", "use bf16 or fp32");
+    }
+    if (model.qkv_bias || model.mlp_bias) {
+      refuse("model.biases", "a cast that sums the gradient of a bias is", "state false");
+    }
+    check_fp8_sizes();
+  }
+
+  // cuBLASLt's products, and gathers of parts of a tensor, take no others.
+  void check_fp8_sizes() {
+    const Shape shape(scenario_);
+    for (const std::int64_t size :
+         {shape.rows, shape.tokens, shape.hidden, shape.ffn, shape.heads * shape.head_dim,
+          shape.kv_heads * shape.head_dim}) {
+      if (size % kFp8Multiple == 0) continue;
+      refuse("training.precision", fmt::format("a product in fp8 of size {} is", size),
+             "tokens and widths of a rank in multiples of 16");
+      return;
     }
   }
 

@@ -30,7 +30,8 @@ struct NumericsLimits {
 // error that is uniform up to 2^-9 of itself. Errors of random sign add up to 2^-9 / sqrt(3) *
 // sqrt(2 layers): 1 % of an activation after 40 layers, and less of the mean loss of many tokens.
 // Parameters say nothing in bf16: Adam's first updates are the sign of the gradient, and where
-// rounding turns the sign of a small gradient, the parameter is two whole updates away.
+// rounding turns the sign of a small gradient, the parameter is two whole updates away. Products in
+// fp8 round coarser, each sum of them by errors of random sign; the loss has the same limit.
 NumericsLimits numerics_limits(DataType precision);
 
 }  // namespace stepcast

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "program/fp8_operands.h"
 #include "program/walk.h"
 
 namespace stepcast {
@@ -38,6 +39,32 @@ ByteCount attention_workspace(const Attention& attention, AttentionBy by) {
   return bytes;
 }
 
+std::int64_t rows_of_norms_to_fp8(std::int64_t width, DataType type) {
+  constexpr ByteCount kRoom = 8 << 20;
+  return std::max<std::int64_t>(1, kRoom / (width * size_of(type)));
+}
+
+namespace {
+
+ByteCount norms_to_fp8(const Program& program, const Role& role) {
+  ByteCount out = 0;
+  for_each_block(program, role, [&](const Block& block) {
+    for (const BlockPass& pass : block.passes) {
+      for (const Operation& operation : pass.operations) {
+        const auto* norm = std::get_if<Normalization>(&operation.work);
+        if (norm == nullptr || !makes_fp8(block, operation)) continue;
+        const std::int64_t width = norm->size.width;
+        const std::int64_t rows =
+            std::min(norm->size.rows(), rows_of_norms_to_fp8(width, norm->type));
+        out = std::max(out, rows * width * size_of(norm->type));
+      }
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
 ByteCount executor_workspace(const Program& program, const Role& role, AttentionBy by) {
   ByteCount largest = 0, angles = 0;
   for_each_operation(program, role, [&](const Operation& operation) {
@@ -47,7 +74,7 @@ ByteCount executor_workspace(const Program& program, const Role& role, Attention
       largest = std::max(largest, attention_workspace(*attention, by));
     }
   });
-  return kProducts + largest + angles;
+  return kProducts + largest + angles + norms_to_fp8(program, role);
 }
 
 }  // namespace stepcast

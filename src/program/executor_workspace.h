@@ -17,6 +17,9 @@ enum class AttentionBy { kOwnKernels, kSameBits, kAtomics };
 // (`CudnnPlan.WorkspaceIsThatOfTheForecast`).
 ByteCount attention_workspace(const Attention& attention, AttentionBy by);
 
+// A norm that writes fp8 goes through so many rows at a time.
+std::int64_t rows_of_norms_to_fp8(std::int64_t width, DataType type);
+
 // One rank's: that of cuBLASLt, that of attention, which is as large as the largest call wants, and
 // the sines and cosines of rotary positions.
 ByteCount executor_workspace(const Program& program, const Role& role, AttentionBy by);

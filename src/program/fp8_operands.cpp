@@ -16,7 +16,8 @@ KernelSize size_of_cast(std::int64_t elements, double bytes, std::int64_t launch
 }
 
 // The largest element of a tensor, by a pass of its own. Parts of one tensor have one scale.
-void find_scale(BlockBuilder& builder, BufferId x, std::int64_t elements, bool backward, bool cut) {
+BufferId find_scale(BlockBuilder& builder, BufferId x, std::int64_t elements, bool backward,
+                    bool cut) {
   const Shape& shape = builder.shape();
   const BufferId largest = builder.buffer("largest_element", 1, DataType::kFp32);
   const double bytes = static_cast<double>(elements) * static_cast<double>(shape.element);
@@ -27,16 +28,18 @@ void find_scale(BlockBuilder& builder, BufferId x, std::int64_t elements, bool b
       "find_scale",
       Cast{subject, backward, shape.type, DataType::kFp32, size_of_cast(elements, bytes, 2)}, {x},
       {largest});
-  if (!cut) return;
-  builder.collective("scale", CollectiveKind::kAllReduce, AxisGroup::kTensor, 1, DataType::kFp32,
-                     {largest}, {largest}, CollectivePurpose::kScale);
+  if (cut) {
+    builder.collective("scale", CollectiveKind::kAllReduce, AxisGroup::kTensor, 1, DataType::kFp32,
+                       {largest}, {largest}, CollectivePurpose::kScale);
+  }
+  return largest;
 }
 
-// A forward cast of one buffer in 16 bits or more.
+// A forward cast of one buffer in 16 bits or more, whose largest element it may know.
 const Cast* forward_cast(const Operation& operation) {
   const auto* cast = std::get_if<Cast>(&operation.work);
   if (cast == nullptr || cast->backward || is_scaled(cast->from)) return nullptr;
-  return operation.reads.size() == 1 ? cast : nullptr;
+  return operation.reads.empty() ? nullptr : cast;
 }
 
 std::vector<std::int32_t> count_readers(const Block& block) {
@@ -94,13 +97,14 @@ Operand cast_operand(BlockBuilder& builder, BufferId x, std::int64_t elements, b
   if (out.columns.valid() && out.columns != out.rows) copies.push_back(out.columns);
   const double written =
       static_cast<double>(copies.size()) * static_cast<double>(fp8.copy_bytes(elements));
-  if (fp8.recipe->finds_scale) find_scale(builder, x, elements, backward, cut);
+  BufferId largest;
+  if (fp8.recipe->finds_scale) largest = find_scale(builder, x, elements, backward, cut);
   const double read = static_cast<double>(elements) * static_cast<double>(shape.element);
   builder.add(
       fp8.type == DataType::kFp4 ? "cast_to_fp4" : "cast_to_fp8",
       Cast{CastSubject::kOperand, backward, shape.type, fp8.type,
            size_of_cast(elements, read + written, static_cast<std::int64_t>(copies.size()))},
-      {x}, {out.rows});
+      {x, largest}, {out.rows});
   builder.last().writes = copies;
   return out;
 }
@@ -124,6 +128,14 @@ BufferId transposed(BlockBuilder& builder, BufferId rows, std::int64_t elements,
            size_of_cast(elements, 2 * width_of(fp8.type) * static_cast<double>(elements), 1)},
       {rows}, {columns});
   return columns;
+}
+
+bool makes_fp8(const Block& block, const Operation& operation) {
+  if (operation.writes.empty()) return false;
+  if (block.buffers[operation.writes.front().index()].type != DataType::kFp8) return false;
+  const auto* cast = std::get_if<Cast>(&operation.work);
+  return cast != nullptr ? cast->subject == CastSubject::kOperand && !is_scaled(cast->from)
+                         : std::holds_alternative<Normalization>(operation.work);
 }
 
 void cast_in_norms(BlockBuilder& builder, const std::vector<BufferId>& apart) {

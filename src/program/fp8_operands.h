@@ -37,6 +37,9 @@ BufferId gather_copy(BlockBuilder& builder, const char* name, BufferId share, st
 // The copy by columns of one by rows: itself, where the device reads it both ways.
 BufferId transposed(BlockBuilder& builder, BufferId rows, std::int64_t elements, bool backward);
 
+// Whether an operation makes copies in fp8 of what is wider: a cast, or a norm that does its work.
+bool makes_fp8(const Block& block, const Operation& operation);
+
 // Moves casts of a norm's output into the norm, once all of a block is written. Who reads the
 // output decides: if a product alone does, the norm is part of its module and writes fp8 in place
 // of 16 bits. Anybody else needs the 16 bits, so the norm writes those, and each product casts for

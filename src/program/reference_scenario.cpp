@@ -15,8 +15,9 @@ SortedJson reference_scenario(SortedJson out) {
   for (const Key& key : training_keys()) {
     if (key.of_framework) out["training"].erase(key.path + std::strlen("training."));
   }
-  for (const char* key :
-       {"grad_precision", "reduce_precision", "no_sync", "attention", "attention_kernel"}) {
+  for (const char* key : {"grad_precision", "reduce_precision", "no_sync", "attention",
+                          "attention_kernel", "fp8_recipe", "fp8_params", "fp8_attention",
+                          "bf16_layers_at_start", "bf16_layers_at_end"}) {
     out["training"].erase(key);
   }
   out["training"]["framework"] = "native";

@@ -14,9 +14,12 @@ inline void expect_forecast_peaks(const Scenario& scenario, const TrainedRun& tr
   const RankGrid grid(scenario.layout);
   for (std::int32_t r = 0; r < grid.size(); ++r) {
     const Role& role = program.roles[static_cast<std::size_t>(grid.point(RankId(r)).pp)];
-    const auto forecast = static_cast<double>(total(replay_memory(program, role).parts));
-    const auto counted = static_cast<double>(total(trained.peaks[static_cast<std::size_t>(r)]));
-    EXPECT_NEAR(counted / forecast, 1, 0.01) << "rank " << r;
+    const MemoryParts forecast = replay_memory(program, role).parts;
+    const MemoryParts& counted = trained.peaks[static_cast<std::size_t>(r)];
+    const double ratio = static_cast<double>(total(counted)) / static_cast<double>(total(forecast));
+    EXPECT_NEAR(ratio, 1, 0.01) << "rank " << r
+                                << ", bytes by category: " << ::testing::PrintToString(counted)
+                                << " for " << ::testing::PrintToString(forecast);
   }
 }
 

@@ -148,6 +148,15 @@ void exchange2_selective(VariantCase& c) {
   selective(c);
   cut(c, 2, "all_to_all");
 }
+// Two ranks exchange heads, as many as keys have, and a ring joins such pairs.
+void hierarchical4_batches(VariantCase& c) {
+  c.micro_batch = 2;
+  cut(c, 4, "hierarchical");
+}
+void hierarchical4_tp2(VariantCase& c) {
+  tp2_sequence(c);
+  cut(c, 4, "hierarchical");
+}
 void exchange4(VariantCase& c) { cut(c, 4, "all_to_all"); }
 
 INSTANTIATE_TEST_SUITE_P(Context, VariantTrainsLikeOneRank,
@@ -160,6 +169,8 @@ INSTANTIATE_TEST_SUITE_P(Context, VariantTrainsLikeOneRank,
                                            tested("Gather4Tp2", "", gather4_tp2, 2),
                                            tested("Exchange2Batches", "", exchange2_batches, 2),
                                            tested("Exchange4", "", exchange4),
+                                           tested("Hierarchical4", "", hierarchical4_batches, 2),
+                                           tested("Hierarchical4Tp2", "", hierarchical4_tp2),
                                            tested("ExchangeWindows", kWindows, exchange2_selective),
                                            tested("LatentRing4", kLatent, ring4_batches),
                                            tested("LatentGather2", kLatent, gather2_batches),

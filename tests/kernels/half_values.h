@@ -41,13 +41,18 @@ inline float nearest(float x, int bits, int least) {
   return std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
 }
 
-inline float to_float(Fp8 x) {
-  const int exponent = x.bits >> 3 & 15, fraction = x.bits & 7;
-  const float magnitude = (x.bits & 0x7f) == 0x7f ? NAN
-                          : exponent == 0
-                              ? std::ldexp(static_cast<float>(fraction), -9)
-                              : std::ldexp(static_cast<float>(8 + fraction), exponent - 10);
-  return (x.bits & 0x80) != 0 ? -magnitude : magnitude;
+inline float to_float(Fp8 x, Fp8Format format = Fp8Format::kE4m3) {
+  const Fp8Layout layout = layout_of(format);
+  const int magnitude = x.bits & 0x7f, ones = 1 << layout.fraction_bits;
+  const int exponent = magnitude / ones, fraction = magnitude % ones;
+  const int unit = std::max(exponent, 1) - layout.bias - layout.fraction_bits;
+  const bool infinite = format == Fp8Format::kE5m2 && magnitude == layout.largest_code + 1;
+  const float value =
+      infinite ? INFINITY
+      : magnitude > layout.largest_code
+          ? NAN
+          : std::ldexp(static_cast<float>(exponent > 0 ? ones + fraction : fraction), unit);
+  return (x.bits & 0x80) != 0 ? -value : value;
 }
 
 template <typename T>

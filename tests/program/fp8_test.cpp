@@ -362,12 +362,34 @@ TEST(Fp8, AttentionReadsItOnlyWhereAsked) {
   EXPECT_EQ(type_of(R"(, "fp8_attention": true)"), DataType::kFp8);
 }
 
-TEST(Fp8, IsNotRunByTheExecutor) {
-  for (const Backend backend : {Backend::kCpu, Backend::kCuda}) {
-    const Errors errors = check_executable(llama({}), backend);
-    ASSERT_FALSE(errors.empty());
-    EXPECT_EQ(errors.front().path, "training.precision");
-  }
+TEST(Fp8, RunsInTheExecutorWithOneScaleForATensor) {
+  const auto refused = [](const Fp8Case& c, Backend backend) {
+    const Errors errors = check_executable(llama(c), backend);
+    return errors.empty() ? std::string() : errors.front().path;
+  };
+  const auto with = [&](const char* recipe, const char* key, const char* framework = "megatron") {
+    Fp8Case c;
+    c.recipe = recipe;
+    c.framework = framework;
+    if (*key != 0) c.more_training = std::string(R"(, ")") + key + R"(": true)";
+    return refused(c, Backend::kCuda);
+  };
+  EXPECT_EQ(with("delayed", ""), "");
+  EXPECT_EQ(with("current", ""), "");
+  EXPECT_EQ(with("blockwise", ""), "training.fp8_recipe");
+  EXPECT_EQ(with("delayed", "fp8_params"), "training.fp8_params");
+  EXPECT_EQ(with("delayed", "fp8_attention"), "training.fp8_attention");
+  // Processors have fp32 beside it, and the H100 of this scenario bf16.
+  EXPECT_EQ(refused({}, Backend::kCpu), "training.precision");
+}
+
+TEST(Fp8, IsEmulatedBesideFp32OnProcessors) {
+  const Fp8Case c{.base = "local", .framework = "native"};
+  const Scenario scenario = llama(c);
+  EXPECT_EQ(scenario.training.wide(), DataType::kFp32);
+  EXPECT_TRUE(check_executable(scenario).empty());
+  EXPECT_FALSE(fp8_of(scenario).has_two_copies());
+  EXPECT_EQ(llama({}).training.wide(), DataType::kBf16);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ GpuCall fp8_cast_call(const Cast& cast, const GpuContext& context) {
   if (cast.subject == CastSubject::kScale) {
     return {[data, elements](cuda::Stream stream) {
               cuda::find_largest(data->x.next(), elements, data->largest.data() + 1,
-                                 data->largest.data(), stream);
+                                 data->largest.data(), false, stream);
             },
             2.0 * static_cast<double>(elements)};
   }
@@ -77,10 +77,12 @@ GpuCall fp8_cast_call(const Cast& cast, const GpuContext& context) {
   std::int64_t columns = 1;
   while (columns < 4096 && elements % (2 * columns) == 0) columns *= 2;
   const bool both = cast.size.launches > 1;
-  return {[data, elements, columns, both](cuda::Stream stream) {
+  const Fp8Format format = cast.backward ? Fp8Format::kE5m2 : Fp8Format::kE4m3;
+  return {[data, elements, columns, both, format](cuda::Stream stream) {
             Fp8* const by_columns = both ? data->by_columns.next() : nullptr;
-            cuda::cast_to_fp8(data->x.next(), data->largest.data(), elements / columns, columns,
-                              data->by_rows.next(), by_columns, stream);
+            cuda::cast_to_fp8(format, data->x.next(), data->largest.data(), nullptr,
+                              elements / columns, columns, data->by_rows.next(), by_columns,
+                              stream);
           },
           (both ? 4.0 : 3.0) * static_cast<double>(elements)};
 }

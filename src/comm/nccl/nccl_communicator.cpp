@@ -37,8 +37,10 @@ ncclDataType_t type_of(DataType type) {
       return ncclFloat16;
     case DataType::kBf16:
       return ncclBfloat16;
+    case DataType::kFp8:  // moved, never summed: its numbers have scales of their own
+      return ncclInt8;
     default:
-      throw CommunicationError("NCCL moves fp32, fp16 and bf16 here");
+      throw CommunicationError("NCCL moves fp32, fp16, bf16 and fp8 here");
   }
 }
 

@@ -2,8 +2,10 @@
 #include "kernels/cpu/cpu_kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
+#include <vector>
 
 #include "core/assert.h"
 #include "kernels/cpu/activation.h"
@@ -13,6 +15,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/embedding.h"
 #include "kernels/cpu/floats.h"
+#include "kernels/cpu/fp8.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/rotary.h"
@@ -31,12 +34,40 @@ class CpuKernels final : public Kernels {
   VariantKernels& variants() override { return variants_; }
 
   void gemm(const GemmArguments& call) override {
-    const auto input = [](MatrixArray x) {
-      return Matrix<const float>{floats(x.array), x.stride, x.transposed};
+    const auto input = [](const MatrixArray& x, std::int64_t rows, std::int64_t columns,
+                          std::vector<float>& expanded) {
+      if (x.array.type != DataType::kFp8) {
+        return Matrix<const float>{floats(x.array), x.stride, x.transposed};
+      }
+      const std::int64_t count = (x.transposed ? columns : rows) * x.stride;
+      expanded.resize(static_cast<std::size_t>(count));
+      cpu::expand_fp8(x.array.as<const std::uint8_t>(), count, x.fp8, expanded.data());
+      return Matrix<const float>{expanded.data(), x.stride, x.transposed};
     };
-    cpu::gemm<float>(call.m, call.n, call.k, input(call.a), input(call.b),
+    cpu::gemm<float>(call.m, call.n, call.k, input(call.a, call.m, call.k, expanded_[0]),
+                     input(call.b, call.k, call.n, expanded_[1]),
                      {floats(call.c.array), call.c.stride}, call.accumulate);
     if (call.bias) cpu::add_bias(floats(call.c.array), floats(call.bias), call.m, call.n);
+  }
+
+  void find_largest(const LargestArguments& call) override {
+    const float most = cpu::largest_of(floats(call.x), call.count);
+    *call.largest = call.joins ? std::max(*call.largest, most) : most;
+  }
+  void cast_to_fp8(const Fp8CastArguments& call) override {
+    const int exponent = cpu::scale_exponent(*call.largest, call.format);
+    *call.factor = std::ldexp(1.0F, -exponent);
+    cpu::cast_to_fp8(floats(call.x), call.rows, call.columns, call.format, exponent,
+                     call.by_rows.as<std::uint8_t>(), call.by_columns.as<std::uint8_t>());
+  }
+  void transpose_fp8(const Fp8TransposeArguments& call) override {
+    const auto* from = call.from.as<const std::uint8_t>();
+    auto* to = call.to.as<std::uint8_t>();
+    for (std::int64_t row = 0; row < call.rows; ++row) {
+      for (std::int64_t column = 0; column < call.columns; ++column) {
+        to[column * call.rows + row] = from[row * call.columns + column];
+      }
+    }
   }
 
   void attention(const AttentionArguments& call) override {
@@ -167,9 +198,20 @@ class CpuKernels final : public Kernels {
   void noise(Array data, std::int64_t count) override {
     std::minstd_rand random(1);
     std::uniform_real_distribution<float> number(-1, 1);
+    if (data.type == DataType::kFp8) {
+      auto* bits = data.as<std::uint8_t>();
+      for (std::int64_t i = 0; i < count; ++i) {
+        bits[i] = cpu::to_fp8(number(random), Fp8Format::kE4m3);
+      }
+      return;
+    }
     for (std::int64_t i = 0; i < count; ++i) floats(data)[i] = number(random);
   }
   void copy(Array from, Array to, std::int64_t count) override {
+    if (from.type == DataType::kFp8) {
+      std::copy_n(from.as<const std::uint8_t>(), count, to.as<std::uint8_t>());
+      return;
+    }
     std::copy_n(floats(from), count, floats(to));
   }
 
@@ -226,6 +268,7 @@ class CpuKernels final : public Kernels {
 
  private:
   CpuVariants variants_;
+  std::array<std::vector<float>, 2> expanded_;  // operands in fp8 of the product that runs
 };
 
 }  // namespace

@@ -44,7 +44,7 @@ cublasLtMatrixLayout_t layout_of(const ColumnMajorMatrix& matrix, cudaDataType_t
 }
 
 cublasLtMatmulDesc_t operation_of(const BlasProblem& problem) {
-  const bool tf32 = problem.tf32 && problem.in == CUDA_R_32F;
+  const bool tf32 = problem.tf32 && problem.first_in == CUDA_R_32F;
   cublasLtMatmulDesc_t operation = nullptr;
   check_blas(cublasLtMatmulDescCreate(
                  &operation, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -79,19 +79,10 @@ void BlasProblem::align(const BlasOperands& operands) {
 }
 
 std::vector<std::int64_t> BlasProblem::key() const {
-  std::vector<std::int64_t> parts = {in,
-                                     out,
-                                     tf32,
-                                     accumulate,
-                                     bias,
-                                     fast_sums,
-                                     batch,
-                                     first_step,
-                                     second_step,
-                                     out_step,
-                                     first_alignment,
-                                     second_alignment,
-                                     out_alignment};
+  std::vector<std::int64_t> parts = {first_in,         second_in,    out,       tf32,
+                                     accumulate,       bias,         fast_sums, batch,
+                                     first_step,       second_step,  out_step,  first_alignment,
+                                     second_alignment, out_alignment};
   for (const ColumnMajorMatrix& matrix : {shape.first, shape.second, shape.out}) {
     parts.insert(parts.end(), {matrix.rows, matrix.columns, matrix.leading, matrix.transposed});
   }
@@ -101,8 +92,8 @@ std::vector<std::int64_t> BlasProblem::key() const {
 BlasProduct::BlasProduct(const BlasProblem& problem) : problem_(problem) {
   operation_ = operation_of(problem);
   const ColumnMajorGemm& shape = problem.shape;
-  first_ = layout_of(shape.first, problem.in, problem.batch, problem.first_step);
-  second_ = layout_of(shape.second, problem.in, problem.batch, problem.second_step);
+  first_ = layout_of(shape.first, problem.first_in, problem.batch, problem.first_step);
+  second_ = layout_of(shape.second, problem.second_in, problem.batch, problem.second_step);
   out_ = layout_of(shape.out, problem.out, problem.batch, problem.out_step);
 }
 
@@ -145,6 +136,10 @@ std::vector<cublasLtMatmulAlgo_t> BlasProduct::algorithms(const BlasContext& con
 void BlasProduct::run(const BlasContext& context, const BlasOperands& operands,
                       const cublasLtMatmulAlgo_t& algorithm) {
   if (problem_.bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+  if (problem_.in_fp8()) {
+    set(operation_, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands.first_factor);
+    set(operation_, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands.second_factor);
+  }
   const float alpha = 1, beta = problem_.accumulate ? 1 : 0;
   check_blas(cublasLtMatmul(context.handle, operation_, &alpha, operands.first, first_,
                             operands.second, second_, &beta, operands.out, out_, operands.out, out_,

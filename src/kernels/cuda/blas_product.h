@@ -22,16 +22,19 @@ struct BlasOperands {
   const void* second;
   void* out;
   const void* bias;
+  const float* first_factor = nullptr;  // of fp8; null: 1
+  const float* second_factor = nullptr;
 };
 
 // All that the choice of an algorithm depends on.
 struct BlasProblem {
   ColumnMajorGemm shape;
-  cudaDataType_t in = CUDA_R_32F, out = CUDA_R_32F;
+  cudaDataType_t first_in = CUDA_R_32F, second_in = CUDA_R_32F, out = CUDA_R_32F;
   bool tf32 = false, accumulate = false, bias = false, fast_sums = false;
   std::int64_t batch = 1, first_step = 0, second_step = 0, out_step = 0;
   std::uint32_t first_alignment = 256, second_alignment = 256, out_alignment = 256;  // bytes
 
+  bool in_fp8() const { return first_in == CUDA_R_8F_E4M3 || first_in == CUDA_R_8F_E5M2; }
   void align(const BlasOperands& operands);
   friend bool operator<(const BlasProblem& a, const BlasProblem& b) { return a.key() < b.key(); }
 

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/cuda_kernels.h"
 
+#include <cuda_runtime_api.h>
+
 #include "core/assert.h"
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/array_types.h"
 #include "kernels/cuda/attention_unfused.h"
 #include "kernels/cuda/bias.h"
 #include "kernels/cuda/cross_entropy.h"
+#include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
+#include "kernels/cuda/fp8.h"
 #include "kernels/cuda/noise.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/rotary.h"
@@ -32,7 +36,24 @@ Array CudaKernels::rounded_to(DataType type, const MatrixArray& matrix, std::int
   return out;
 }
 
+// Some of the additions of a forward product may be in fewer bits, as frameworks have it.
+void CudaKernels::gemm_of_fp8(const GemmArguments& call) {
+  const GemmHints hints{.fast_sums = call.a.fp8.format == Fp8Format::kE4m3};
+  const auto run = [&](auto result) {
+    using C = decltype(result);
+    products_.gemm<Fp8, C>(call.m, call.n, call.k,
+                           {call.a.array.as<const Fp8>(), call.a.stride, call.a.transposed},
+                           {call.b.array.as<const Fp8>(), call.b.stride, call.b.transposed},
+                           {call.c.array.as<C>(), call.c.stride}, call.accumulate, stream_,
+                           call.bias.as<const C>(), {}, hints, {call.a.fp8, call.b.fp8});
+  };
+  if (call.c.array.type == DataType::kFp32) return run(float());
+  STEPCAST_ASSERT(call.c.array.type == DataType::kBf16, "products of fp8 give bf16 or fp32");
+  run(Bf16());
+}
+
 void CudaKernels::gemm(const GemmArguments& given) {
+  if (given.a.array.type == DataType::kFp8) return gemm_of_fp8(given);
   GemmArguments call = given;
   if (call.a.array.type != call.b.array.type) {
     call.a.array = rounded_to(call.b.array.type, call.a, call.a.transposed ? call.k : call.m);
@@ -74,6 +95,27 @@ void CudaKernels::grouped_gemm(const GroupedGemmArguments& call) {
           {one.c.array.as<C>(), one.c.stride}, one.accumulate, stream_, nullptr, batch, hints);
     });
   }
+}
+
+void CudaKernels::find_largest(const LargestArguments& call) {
+  float* const of_blocks = workspace(kLargestBlocks);
+  with_type(call.x, [&](auto x) {
+    cuda::find_largest(call.x.as<const decltype(x)>(), call.count, of_blocks, call.largest,
+                       call.joins, stream_);
+  });
+}
+
+void CudaKernels::cast_to_fp8(const Fp8CastArguments& call) {
+  with_type(call.x, [&](auto x) {
+    cuda::cast_to_fp8(call.format, call.x.as<const decltype(x)>(), call.largest, call.factor,
+                      call.rows, call.columns, call.by_rows.as<Fp8>(), call.by_columns.as<Fp8>(),
+                      stream_);
+  });
+}
+
+void CudaKernels::transpose_fp8(const Fp8TransposeArguments& call) {
+  cuda::transpose_fp8(call.from.as<const Fp8>(), call.to.as<Fp8>(), call.rows, call.columns,
+                      stream_);
 }
 
 void CudaKernels::attention(const AttentionArguments& call) {
@@ -312,10 +354,19 @@ void CudaKernels::scale(Array data, float factor, std::int64_t count) {
 
 void CudaKernels::noise(Array data, std::int64_t count) {
   constexpr std::uint32_t kSeed = 1;
+  if (data.type == DataType::kFp8) {
+    return fill_with_noise(data.as<Fp8>(), count, kSeed, stream_);
+  }
   with_type(data, [&](auto x) { fill_with_noise(data.as<decltype(x)>(), count, kSeed, stream_); });
 }
 
 void CudaKernels::copy(Array from, Array to, std::int64_t count) {
+  if (from.type == DataType::kFp8) {
+    STEPCAST_ASSERT(to.type == from.type, "a cast makes fp8 and nothing else");
+    return check(cudaMemcpyAsync(to.data, from.data, static_cast<std::size_t>(count),
+                                 cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(stream_)),
+                 "cudaMemcpyAsync");
+  }
   with_type(from, [&](auto one) {
     with_type(to, [&](auto other) {
       cast(from.as<const decltype(one)>(), to.as<decltype(other)>(), count, stream_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels on a GPU's streams: fp32, bf16 and fp16. They are queued when they return, on the stream
-// that was chosen last; those that need workspace belong on one stream.
+// Kernels on a GPU's streams: fp32, bf16 and fp16, and products of fp8. They are queued when they
+// return, on the stream that was chosen last; those that need workspace belong on one stream.
 #pragma once
 
 #include <map>
@@ -32,6 +32,10 @@ class CudaKernels final : public Kernels {
 
   void gemm(const GemmArguments& call) override;
   void grouped_gemm(const GroupedGemmArguments& call) override;
+
+  void find_largest(const LargestArguments& call) override;
+  void cast_to_fp8(const Fp8CastArguments& call) override;
+  void transpose_fp8(const Fp8TransposeArguments& call) override;
 
   void attention(const AttentionArguments& call) override;
   void attention_backward(const AttentionGradientArguments& call) override;
@@ -83,6 +87,7 @@ class CudaKernels final : public Kernels {
   float* workspace(std::int64_t floats);
   const float* rotary_table(std::int64_t sequence, std::int64_t head_dim,
                             const SequencePlaces& places);
+  void gemm_of_fp8(const GemmArguments& call);
   Array rounded_to(DataType type, const MatrixArray& matrix, std::int64_t rows);
 
   MatrixProducts products_;

@@ -27,9 +27,9 @@ __global__ void largest_of_blocks(const T* x, std::int64_t count, float* of_bloc
   if (threadIdx.x == 0) of_blocks[blockIdx.x] = most;
 }
 
-__global__ void largest_of_all(const float* of_blocks, int blocks, float* largest) {
+__global__ void largest_of_all(const float* of_blocks, int blocks, float* largest, bool joins) {
   __shared__ float scratch[kWarp];
-  float most = 0;
+  float most = joins ? *largest : 0.0F;
   for (int i = static_cast<int>(threadIdx.x); i < blocks; i += static_cast<int>(blockDim.x)) {
     most = Larger()(of_blocks[i], most);
   }
@@ -53,14 +53,34 @@ __device__ inline void store_fp8(const std::uint8_t (&values)[kEight], Fp8* to, 
   }
 }
 
-template <typename T>
-__global__ void tiles_cast(const T* x, const float* largest, std::int64_t rows,
-                           std::int64_t columns, Fp8* by_rows, Fp8* by_columns, bool chunks,
-                           bool row_chunks, bool column_chunks) {
+// Eight neighbours as they are to be stored.
+template <Fp8Format format, typename T>
+struct Caster {
+  const T* x;
+  float scale;
+  bool chunks;
+
+  __device__ void load(std::int64_t at, std::int64_t count, std::uint8_t (&values)[kEight]) const {
+    const Eight wide = load_eight(x + at, count, chunks);
+#pragma unroll
+    for (int i = 0; i < kEight; ++i) values[i] = to_fp8<format>(wide.at[i] * scale);
+  }
+};
+struct Mover {
+  const Fp8* x;
+
+  __device__ void load(std::int64_t at, std::int64_t count, std::uint8_t (&values)[kEight]) const {
+#pragma unroll
+    for (int i = 0; i < kEight; ++i) values[i] = i < count ? x[at + i].bits : std::uint8_t{0};
+  }
+};
+
+template <typename From>
+__device__ inline void move_tile(const From& from, std::int64_t rows, std::int64_t columns,
+                                 Fp8* by_rows, Fp8* by_columns, bool row_chunks,
+                                 bool column_chunks) {
   constexpr int kAcross = kTile / kEight;
   auto* tile = shared_memory();  // [column][row] of the tile
-  const float most = largest == nullptr ? 0 : *largest;
-  const float scale = most > 0 ? kLargestFp8 / most : 1;
   const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.y) * kTile;
   const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) * kTile;
   for (int item = static_cast<int>(threadIdx.x); item < kAcross * kTile; item += kTileThreads) {
@@ -68,12 +88,9 @@ __global__ void tiles_cast(const T* x, const float* largest, std::int64_t rows,
     const std::int64_t row = first_row + row_of_tile, column = first_column + column_of_tile;
     const std::int64_t count = row < rows ? columns - column : 0;
     std::uint8_t values[kEight];
-    const Eight wide = load_eight(x + row * columns + column, count, chunks);
+    from.load(row * columns + column, count, values);
 #pragma unroll
-    for (int i = 0; i < kEight; ++i) {
-      values[i] = to_e4m3(wide.at[i] * scale);
-      tile[(column_of_tile + i) * kTile + row_of_tile] = values[i];
-    }
+    for (int i = 0; i < kEight; ++i) tile[(column_of_tile + i) * kTile + row_of_tile] = values[i];
     if (by_rows != nullptr) {
       store_fp8(values, by_rows + row * columns + column, count, row_chunks);
     }
@@ -91,6 +108,31 @@ __global__ void tiles_cast(const T* x, const float* largest, std::int64_t rows,
   }
 }
 
+template <Fp8Format format, typename T>
+__global__ void tiles_cast(const T* x, const float* largest, float* factor, std::int64_t rows,
+                           std::int64_t columns, Fp8* by_rows, Fp8* by_columns, bool chunks,
+                           bool row_chunks, bool column_chunks) {
+  const int exponent = largest == nullptr ? 0 : scale_exponent<format>(*largest);
+  if (factor != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
+    *factor = power_of_two(-exponent);
+  }
+  move_tile(Caster<format, T>{x, power_of_two(exponent), chunks}, rows, columns, by_rows,
+            by_columns, row_chunks, column_chunks);
+}
+
+__global__ void tiles_transpose(const Fp8* x, std::int64_t rows, std::int64_t columns, Fp8* to,
+                                bool column_chunks) {
+  move_tile(Mover{x}, rows, columns, nullptr, to, false, column_chunks);
+}
+
+dim3 tiles_of(std::int64_t rows, std::int64_t columns) {
+  const auto tiles = [](std::int64_t count) {
+    return static_cast<unsigned>((count + kTile - 1) / kTile);
+  };
+  STEPCAST_ASSERT(rows <= std::int64_t{65535} * kTile, "blocks lie 65,535 deep at most");
+  return dim3(tiles(columns), tiles(rows));
+}
+
 bool in_eights(std::int64_t stride, const Fp8* data) {
   return stride % kEight == 0 && reinterpret_cast<std::uintptr_t>(data) % kEight == 0;
 }
@@ -98,7 +140,8 @@ bool in_eights(std::int64_t stride, const Fp8* data) {
 }  // namespace
 
 template <typename T>
-void find_largest(const T* x, std::int64_t count, float* workspace, float* largest, Stream stream) {
+void find_largest(const T* x, std::int64_t count, float* workspace, float* largest, bool joins,
+                  Stream stream) {
   const unsigned wanted = flat_blocks(count);
   const unsigned blocks = wanted < kLargestBlocks ? wanted : kLargestBlocks;
   if (blocks > 0) {
@@ -106,25 +149,37 @@ void find_largest(const T* x, std::int64_t count, float* workspace, float* large
            workspace, in_chunks(0, x));
   }
   launch("find_largest", largest_of_all, dim3(1), kThreads, 0, stream, workspace,
-         static_cast<int>(blocks), largest);
+         static_cast<int>(blocks), largest, joins);
 }
 
 template <typename T>
-void cast_to_fp8(const T* x, const float* largest, std::int64_t rows, std::int64_t columns,
-                 Fp8* by_rows, Fp8* by_columns, Stream stream) {
+void cast_to_fp8(Fp8Format format, const T* x, const float* largest, float* factor,
+                 std::int64_t rows, std::int64_t columns, Fp8* by_rows, Fp8* by_columns,
+                 Stream stream) {
   if (rows == 0 || columns == 0) return;
-  const auto tiles = [](std::int64_t count) {
-    return static_cast<unsigned>((count + kTile - 1) / kTile);
+  const auto run = [&](auto kernel) {
+    launch("cast_to_fp8", kernel, tiles_of(rows, columns), kTileThreads, kTile * kTile, stream, x,
+           largest, factor, rows, columns, by_rows, by_columns, in_chunks(columns, x),
+           in_eights(columns, by_rows), in_eights(rows, by_columns));
   };
-  STEPCAST_ASSERT(rows <= std::int64_t{65535} * kTile, "blocks lie 65,535 deep at most");
-  launch("cast_to_fp8", tiles_cast<T>, dim3(tiles(columns), tiles(rows)), kTileThreads,
-         kTile * kTile, stream, x, largest, rows, columns, by_rows, by_columns,
-         in_chunks(columns, x), in_eights(columns, by_rows), in_eights(rows, by_columns));
+  if (format == Fp8Format::kE4m3) {
+    run(tiles_cast<Fp8Format::kE4m3, T>);
+  } else {
+    run(tiles_cast<Fp8Format::kE5m2, T>);
+  }
 }
 
-#define STEPCAST_INSTANTIATE(T)                                               \
-  template void find_largest(const T*, std::int64_t, float*, float*, Stream); \
-  template void cast_to_fp8(const T*, const float*, std::int64_t, std::int64_t, Fp8*, Fp8*, Stream);
+void transpose_fp8(const Fp8* from, Fp8* to, std::int64_t rows, std::int64_t columns,
+                   Stream stream) {
+  if (rows == 0 || columns == 0) return;
+  launch("transpose_fp8", tiles_transpose, tiles_of(rows, columns), kTileThreads, kTile * kTile,
+         stream, from, rows, columns, to, in_eights(rows, to));
+}
+
+#define STEPCAST_INSTANTIATE(T)                                                                    \
+  template void find_largest(const T*, std::int64_t, float*, float*, bool, Stream);                \
+  template void cast_to_fp8(Fp8Format, const T*, const float*, float*, std::int64_t, std::int64_t, \
+                            Fp8*, Fp8*, Stream);
 STEPCAST_INSTANTIATE(float)
 STEPCAST_INSTANTIATE(Bf16)
 STEPCAST_INSTANTIATE(Fp16)

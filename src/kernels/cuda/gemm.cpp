@@ -30,8 +30,12 @@ template <>
 constexpr cudaDataType_t kType<Bf16> = CUDA_R_16BF;
 template <>
 constexpr cudaDataType_t kType<Fp16> = CUDA_R_16F;
-template <>
-constexpr cudaDataType_t kType<Fp8> = CUDA_R_8F_E4M3;
+
+template <typename T>
+cudaDataType_t type_of(const Fp8Numbers& numbers) {
+  if (sizeof(T) > 1) return kType<T>;
+  return numbers.format == Fp8Format::kE4m3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
+}
 
 // The result where k is 0: a sum of no products.
 template <typename C>
@@ -87,7 +91,8 @@ MatrixProducts::~MatrixProducts() = default;
 template <typename T, typename C>
 void MatrixProducts::gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a,
                           Matrix<const T> b, Matrix<C> c, bool accumulate, Stream stream,
-                          const C* bias, const GemmBatch& batch, const GemmHints& hints) {
+                          const C* bias, const GemmBatch& batch, const GemmHints& hints,
+                          const Fp8Operands& fp8) {
   STEPCAST_ASSERT(m >= 0 && n >= 0 && k >= 0 && batch.count >= 0, "sizes of a product");
   STEPCAST_ASSERT(!c.transposed, "the result is written as it is");
   if (m == 0 || n == 0 || batch.count == 0) return;
@@ -100,7 +105,8 @@ void MatrixProducts::gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix
   }
   BlasProblem problem;
   problem.shape = column_major(m, n, k, a, b, c);
-  problem.in = kType<T>;
+  problem.first_in = type_of<T>(fp8.b);
+  problem.second_in = type_of<T>(fp8.a);
   problem.out = kType<C>;
   problem.tf32 = library_->settings.tf32;
   problem.fast_sums = hints.fast_sums;
@@ -110,7 +116,7 @@ void MatrixProducts::gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix
   problem.first_step = batch.b_step;
   problem.second_step = batch.a_step;
   problem.out_step = batch.c_step;
-  const BlasOperands operands{b.data, a.data, c.data, bias};
+  const BlasOperands operands{b.data, a.data, c.data, bias, fp8.b.factor, fp8.a.factor};
   problem.align(operands);
   library_->run(problem, operands, stream, hints.is_rare);
 }
@@ -118,7 +124,7 @@ void MatrixProducts::gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix
 #define STEPCAST_INSTANTIATE(T, C)                                                              \
   template void MatrixProducts::gemm(std::int64_t, std::int64_t, std::int64_t, Matrix<const T>, \
                                      Matrix<const T>, Matrix<C>, bool, Stream, const C*,        \
-                                     const GemmBatch&, const GemmHints&);
+                                     const GemmBatch&, const GemmHints&, const Fp8Operands&);
 STEPCAST_INSTANTIATE(float, float)
 STEPCAST_INSTANTIATE(Bf16, Bf16)
 STEPCAST_INSTANTIATE(Fp16, Fp16)

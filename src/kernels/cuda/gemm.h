@@ -33,6 +33,11 @@ struct GemmHints {
   bool fast_sums = false;  // of fp8: some of the additions in fewer bits, as frameworks do forward
 };
 
+// Says what numbers of operands in fp8 stand for. No product has gradients on both sides.
+struct Fp8Operands {
+  Fp8Numbers a, b;
+};
+
 // One workspace: calls of one object go to one stream at a time.
 class MatrixProducts {
  public:
@@ -42,12 +47,12 @@ class MatrixProducts {
   MatrixProducts& operator=(const MatrixProducts&) = delete;
 
   // T is float, Bf16 or Fp16, and C is T or float; or T is Fp8, and C is Bf16 or float. `bias` may
-  // be null. Products of Fp8 have a as it is and b transposed, and sizes in multiples of 16: the
-  // tensor cores of Hopper and Ada take both operands by rows only.
+  // be null. Products of Fp8 have sizes in multiples of 16, and on Hopper and Ada a as it is and b
+  // transposed: their tensor cores take both operands by rows only.
   template <typename T, typename C>
   void gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a, Matrix<const T> b,
             Matrix<C> c, bool accumulate, Stream stream, const C* bias = nullptr,
-            const GemmBatch& batch = {}, const GemmHints& hints = {});
+            const GemmBatch& batch = {}, const GemmHints& hints = {}, const Fp8Operands& fp8 = {});
 
  private:
   struct Library;

@@ -18,7 +18,8 @@ constexpr int kMostSets = 64;  // small products stay in the cache, as they do i
 constexpr int kProducts = 4;   // timed together
 
 std::int64_t bytes_of(cudaDataType_t type) {
-  return type == CUDA_R_32F ? 4 : type == CUDA_R_8F_E4M3 ? 1 : 2;
+  if (type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2) return 1;
+  return type == CUDA_R_32F ? 4 : 2;
 }
 
 // Counts from the first element of the first matrix of a batch to behind the last of the last one.
@@ -38,6 +39,7 @@ void fill(cudaDataType_t type, void* data, std::int64_t count, Stream stream) {
     case CUDA_R_16BF:
       return fill_with_noise(static_cast<Bf16*>(data), count, 1, stream);
     case CUDA_R_8F_E4M3:
+    case CUDA_R_8F_E5M2:  // what is a number in the one format is one in the other
       return fill_with_noise(static_cast<Fp8*>(data), count, 1, stream);
     case CUDA_R_16F:
       return fill_with_noise(static_cast<Fp16*>(data), count, 1, stream);
@@ -52,9 +54,9 @@ class Sets {
   Sets(const BlasProblem& problem, Stream stream) {
     const ColumnMajorGemm& shape = problem.shape;
     const Part parts[] = {
-        {problem.in, extent(shape.first, problem.batch, problem.first_step),
+        {problem.first_in, extent(shape.first, problem.batch, problem.first_step),
          problem.first_alignment},
-        {problem.in, extent(shape.second, problem.batch, problem.second_step),
+        {problem.second_in, extent(shape.second, problem.batch, problem.second_step),
          problem.second_alignment},
         {problem.out, extent(shape.out, problem.batch, problem.out_step), problem.out_alignment},
         {problem.out, problem.bias ? shape.m : 0, 256}};

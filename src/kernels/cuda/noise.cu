@@ -11,7 +11,7 @@ namespace {
 template <typename T>
 __device__ inline T stored(float x) {
   if constexpr (sizeof(T) == 1) {
-    return {to_e4m3(x)};
+    return {to_fp8<Fp8Format::kE4m3>(x)};
   } else {
     return narrow<T>(x);
   }

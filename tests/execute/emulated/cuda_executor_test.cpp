@@ -13,10 +13,12 @@
 #include "asynchronous_program.h"
 #include "execute/cuda/cuda_device.h"
 #include "forecast_peaks.h"
+#include "fp8_case.h"
 #include "kernels/emulated/runtime.h"
 #include "nccl_world.h"
 #include "offloaded_program.h"
 #include "predict/memory_replay.h"
+#include "program/executable.h"
 #include "threaded_training.h"
 #include "variant_case.h"
 
@@ -249,6 +251,7 @@ TEST_P(Variants, TrainAsOneRankOfTheCpu) {
   VariantCase alone = small_variant();
   alone.model = c.model;
   alone.kv_heads = c.kv_heads;
+  alone.global_batch = c.global_batch;
   const Scenario one = testing::variant(alone), many = on("dgx-a100-80g", c, "fp32");
   ExecutorOptions options;
   if (one.model.moe) options.spread = spread_of(many);
@@ -303,15 +306,24 @@ void ep2_beside(VariantCase& c) {
 
 void context(VariantCase& c, int cp, const char* method) {
   c.kv_heads = 2;
+  c.global_batch = 2;
   c.cp = cp;
   c.layout = fmt::format(R"(,"cp_method":"{}")", method);
 }
 void ring4(VariantCase& c) { context(c, 4, "ring"); }
 void gather2(VariantCase& c) { context(c, 2, "all_gather"); }
+void hierarchical4(VariantCase& c) { context(c, 4, "hierarchical"); }
+void fsdp_ring2(VariantCase& c) {
+  context(c, 2, "ring");
+  c.framework = "fsdp";
+  c.zero = 3;
+}
 void exchange2(VariantCase& c) { context(c, 2, "all_to_all"); }
 
 INSTANTIATE_TEST_SUITE_P(Context, Variants,
                          ::testing::Values(variant_on_gpus("Ring4", "", ring4),
+                                           variant_on_gpus("FsdpRing2", "", fsdp_ring2),
+                                           variant_on_gpus("Hierarchical4", "", hierarchical4),
                                            variant_on_gpus("Gather2", "", gather2),
                                            variant_on_gpus("Exchange2", "", exchange2)),
                          [](const auto& on) { return std::string(on.param.name); });
@@ -326,6 +338,46 @@ INSTANTIATE_TEST_SUITE_P(OnGpus, Variants,
                                            variant_on_gpus("CapacityEp2", kCapacity, ep2),
                                            variant_on_gpus("UnevenEp2", kUneven, ep2),
                                            variant_on_gpus("Predicting", kPredicting, alone)),
+                         [](const auto& on) { return std::string(on.param.name); });
+
+// Products in fp8 between activations in bf16: as on the processor, which has fp32 between them.
+struct Fp8OnGpus {
+  const char* name;
+  const char* recipe;
+  void (*change)(VariantCase& c);
+};
+class InFp8OnGpus : public ::testing::TestWithParam<Fp8OnGpus> {};
+
+TEST_P(InFp8OnGpus, TrainsAsOneRankOfTheCpu) {
+  constexpr std::size_t kFewSteps = 2;
+  testing::Fp8Case one{GetParam().recipe, small_variant()};
+  one.layout.global_batch = 2;
+  testing::Fp8Case many = one;
+  many.cluster = "dgx-h100";
+  GetParam().change(many.layout);
+  const Scenario scenario = testing::fp8_scenario(many);
+  EXPECT_TRUE(check_executable(scenario, Backend::kCuda).empty());
+  const TrainedRun reference = train(testing::fp8_scenario(one), kFewSteps);
+  const TrainedRun trained = train(scenario, kFewSteps, on_gpus());
+  expect_forecast_peaks(scenario, trained);
+  for (std::size_t s = 0; s < kFewSteps; ++s) {
+    EXPECT_NEAR(trained.loss[s] / reference.loss[s], 1, kLossTolerance) << "step " << s;
+    EXPECT_NEAR(trained.gradient_norm[s] / reference.gradient_norm[s], 1, 0.05) << "step " << s;
+  }
+  EXPECT_LT(trained.model.relative_error(reference.model), 0.02);
+}
+
+void fsdp2(VariantCase& c) { c.dp = 2, c.zero = 3, c.framework = "fsdp"; }
+void megatron4(VariantCase& c) {
+  c.tp = c.dp = 2, c.zero = 1;
+  c.framework = "megatron";
+  c.layout = R"(,"sequence_parallel":true)";
+}
+
+INSTANTIATE_TEST_SUITE_P(OnGpus, InFp8OnGpus,
+                         ::testing::Values(Fp8OnGpus{"Fsdp", "current", fsdp2},
+                                           Fp8OnGpus{"Megatron", "current", megatron4},
+                                           Fp8OnGpus{"MegatronDelayed", "delayed", megatron4}),
                          [](const auto& on) { return std::string(on.param.name); });
 
 // Offloaded activations are the same after their stay in host memory.

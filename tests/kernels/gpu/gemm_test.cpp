@@ -102,27 +102,40 @@ TEST_F(GemmOnDevice, Tf32RoundsTheOperands) {
   expect_same_as_cpu<float, float>(products, {128, 64, 256, false, true, false, false}, 0x1p-11);
 }
 
-// Numbers of 8 bits are exact in both; the sums of 256 products are off by what fp32 rounds, or
-// with fast sums, which keep 14 bits of fraction on Hopper, by some 2^-13.
+// Numbers of 8 bits are exact in both, of either format on the left; the sums of 256 products are
+// off by what fp32 rounds, or with fast sums, which keep 14 bits of fraction on Hopper, by some
+// 2^-13.
 TEST_F(GemmOnDevice, Fp8TakesBothOperandsByRows) {
   constexpr std::int64_t kM = 64, kN = 128, kK = 256;
   MatrixProducts products;
-  const auto numbers = [](std::int64_t count, unsigned seed) {
+  const auto numbers = [](std::int64_t count, unsigned seed, Fp8Format format) {
     const DeviceArray<float> wide(cpu::numbers<float>(count, seed));
     DeviceArray<Fp8> out(count);
-    cast_to_fp8<float>(wide.data(), nullptr, 1, count, out.data(), nullptr, nullptr);
+    cast_to_fp8<float>(format, wide.data(), nullptr, nullptr, 1, count, out.data(), nullptr,
+                       nullptr);
     return out;
   };
-  const DeviceArray<Fp8> a = numbers(kM * kK, 1), b = numbers(kN * kK, 2);
-  const auto wide_a = widened(a.on_host()), wide_b = widened(b.on_host());
-  auto expected = zeros<double>(kM * kN);
-  cpu::gemm<double>(kM, kN, kK, {wide_a.data(), kK, false}, {wide_b.data(), kK, true},
-                    {expected.data(), kN}, false);
+  const auto wide = [](const DeviceArray<Fp8>& narrow, Fp8Format format, double factor) {
+    std::vector<double> out;
+    for (const Fp8 number : narrow.on_host()) {
+      out.push_back(factor * static_cast<double>(to_float(number, format)));
+    }
+    return out;
+  };
+  const DeviceArray<float> half(std::vector<float>{0.5F}), four(std::vector<float>{4});
   for (const bool fast : {false, true}) {
+    const Fp8Format format = fast ? Fp8Format::kE4m3 : Fp8Format::kE5m2;
+    const DeviceArray<Fp8> a = numbers(kM * kK, 1, format),
+                           b = numbers(kN * kK, 2, Fp8Format::kE4m3);
+    const auto wide_a = wide(a, format, 0.5), wide_b = wide(b, Fp8Format::kE4m3, 4);
+    auto expected = zeros<double>(kM * kN);
+    cpu::gemm<double>(kM, kN, kK, {wide_a.data(), kK, false}, {wide_b.data(), kK, true},
+                      {expected.data(), kN}, false);
     const DeviceArray<float> out(kM * kN);
     try {
       products.gemm<Fp8, float>(kM, kN, kK, {a.data(), kK}, {b.data(), kK, true}, {out.data(), kN},
-                                false, nullptr, nullptr, {}, {.fast_sums = fast});
+                                false, nullptr, nullptr, {}, {.fast_sums = fast},
+                                {{format, half.data()}, {Fp8Format::kE4m3, four.data()}});
     } catch (const CudaError& error) {
       GTEST_SKIP() << "this GPU multiplies no fp8: " << error.what();
     }
