@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,7 @@ struct FrameworkTraits {
     bool together = false;       // both or neither
     bool disks = false;
   } offload = {};
+  bool has_narrow_weights = false;    // the optimizer may update parameters in 16 bits
   bool has_small_optimizers = false;  // adamw_8bit and adafactor, which update tensor by tensor
   bool has_fp4 = false;
   bool has_fp8_head = false;       // training.fp8_head
@@ -80,6 +82,9 @@ struct FrameworkTraits {
   Release sharded_optimizer_since = {};
   Release selective_recompute_since = {};
   Release partial_recompute_since = {};  // full recomputation of some layers
+  // Training::early_stop where nothing is said: since then (none: never), and without a compiled
+  // graph until the other.
+  std::optional<Release> checkpoint_stops_early_since = {}, checkpoint_runs_on_since = {};
   // On one replica all stages of zero do the same.
   bool zero_needs_replicas = false;
 
@@ -91,8 +96,10 @@ struct FrameworkTraits {
   // does.
   int most_proposed_zero = 3;
   int most_proposed_zero_on_pipelines = 3;
+  int most_proposed_zero_with_tensor = 3;
   std::int64_t most_proposed_virtual_stages = std::numeric_limits<std::int64_t>::max();
   bool proposes_adapters_on_pipelines = true;
+  bool proposes_tensor_overlap = true;
 
   bool is_own_executor = false;  // this project's executor, whose kernels a profile measures
 };

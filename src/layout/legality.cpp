@@ -448,6 +448,15 @@ void check_optimizer(const Scenario& s, const Stated& stated, Findings& findings
   }
 }
 
+void check_early_stop(const Scenario& s, Findings& findings) {
+  if (!s.training.early_stop || !findings.trusts({"training.framework"})) return;
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  if (framework.checkpoint_stops_early_since) return;
+  findings.illegal("training.early_stop",
+                   fmt::format("checkpoints of {} run whole layers again", framework.name),
+                   "false, or framework fsdp");
+}
+
 void check_attention(const Scenario& s, const Stated& stated, Findings& findings) {
   constexpr const char* kPath = "training.attention_kernel";
   const Training& t = s.training;
@@ -497,7 +506,9 @@ void check_legality(const Scenario& scenario, const Stated& stated, Findings& fi
   check_small_optimizer(scenario, findings);
   check_offload(scenario, findings);
   check_attention(scenario, stated, findings);
+  check_documents(scenario, stated, findings);
   check_grad_clip(scenario, findings);
+  check_early_stop(scenario, findings);
 }
 
 }  // namespace stepcast

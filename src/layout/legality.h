@@ -17,6 +17,8 @@ void check_legality(const Scenario& scenario, const Stated& stated, Findings& fi
 void check_passes(const Scenario& scenario, Findings& findings);
 // Number types that do not go together, and products in fp8 and fp4.
 void check_precision(const Scenario& scenario, const Stated& stated, Findings& findings);
+// Documents packed into sequences.
+void check_documents(const Scenario& scenario, const Stated& stated, Findings& findings);
 // States in host memory and on disks, and optimizers with small states.
 void check_offload(const Scenario& scenario, Findings& findings);
 void check_small_optimizer(const Scenario& scenario, Findings& findings);

@@ -109,6 +109,23 @@ void check_fp4(const Scenario& s, const Stated& stated, Findings& findings) {
   }
 }
 
+// The type of the weights that the optimizer updates.
+void check_weights(const Scenario& s, Findings& findings) {
+  const Training& t = s.training;
+  if (t.master_precision == DataType::kFp32) return;
+  if (!findings.trusts({"training.master_precision", "training.framework"})) return;
+  const std::string words = fmt::format("{} with ", name_of(t.master_precision));
+  if (!traits_of(t.framework).has_narrow_weights) {
+    findings.illegal("training.master_precision",
+                     fmt::format("{}framework {}", words, name_of(t.framework)),
+                     "fp32, or framework " + frameworks_with(&FrameworkTraits::has_narrow_weights));
+  } else if (t.wide() != t.master_precision) {
+    findings.illegal("training.master_precision",
+                     fmt::format("{}precision {}", words, name_of(t.precision)),
+                     "fp32, or precision bf16");
+  }
+}
+
 }  // namespace
 
 void check_precision(const Scenario& s, const Stated& stated, Findings& findings) {
@@ -136,6 +153,7 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
     findings.illegal("training.fp8_recipe", fmt::format("with precision {}", name_of(t.precision)),
                      "precision fp8 takes a recipe");
   }
+  check_weights(s, findings);
   if (is_scaled(t.precision)) check_fp8(s, findings);
   check_fp8_head(s, findings);
   check_fp4(s, stated, findings);

@@ -54,6 +54,8 @@ struct Release {
 struct Training {
   std::int64_t global_batch = 0;  // sequences per optimizer step
   std::int64_t sequence_length = 0;
+  // Mean and standard deviation of the lengths of documents that share a sequence; 0: none do.
+  std::int64_t document_length = 0, document_deviation = 0;
   DataType precision = DataType::kBf16;
   // The type beside products in fp8 or fp4. No key: a device without 16 bits, which emulates fp8,
   // has fp32.
@@ -65,11 +67,13 @@ struct Training {
   DataType grad_precision = DataType::kFp32;     // stored and accumulated
   DataType reduce_precision = DataType::kFp32;   // on the wire
   DataType moments_precision = DataType::kFp32;  // of Adam, fp32 or bf16
+  DataType master_precision = DataType::kFp32;   // of the weights that the optimizer updates
   Optimizer optimizer = Optimizer::kAdamW;
   MuonMode muon_mode = MuonMode::kDuplicated;
   GradClip grad_clip = GradClip::kGlobal;
   bool no_sync = false;
-  bool compile = true;  // elementwise chains fused
+  bool compile = true;      // elementwise chains fused
+  bool early_stop = false;  // full recomputation ends where backward has all that it reads
   CudaGraphs cuda_graphs = CudaGraphs::kOff;
   Release release;
   bool launch_blocking = false;  // every launch waits until its kernel has ended

@@ -11,6 +11,7 @@
 #include "layout/fp8_recipe.h"
 #include "layout/framework.h"
 #include "layout/key_types.h"
+#include "layout/packed_documents.h"
 #include "layout/training_values.h"
 
 namespace stepcast {
@@ -37,17 +38,15 @@ constexpr KeyType kPrecision = {
     },
     write_name<member>, copy_field<member>, [] { return one_of(precision_names<accepted>()); }};
 
-std::vector<std::string> moments_precisions() { return {"fp32", "bf16"}; }
-constexpr KeyType kMomentsPrecision = {
+std::vector<std::string> state_precisions() { return {"fp32", "bf16"}; }
+template <auto member>
+constexpr KeyType kStatePrecision = {
     [](ObjectReader& object, const char* key, Settings& out) {
-      const auto found = object.choice(key, moments_precisions());
-      if (found) {
-        out.training.moments_precision = *found == 0 ? DataType::kFp32 : DataType::kBf16;
-      }
+      const auto found = object.choice(key, state_precisions());
+      if (found) field(out, member) = *found == 0 ? DataType::kFp32 : DataType::kBf16;
       return found.has_value();
     },
-    write_name<&Training::moments_precision>, copy_field<&Training::moments_precision>,
-    [] { return one_of(moments_precisions()); }};
+    write_name<member>, copy_field<member>, [] { return one_of(state_precisions()); }};
 
 bool read_global_batch(ObjectReader& object, const char* key, Settings& out) {
   out.training.global_batch = object.required_integer(key, 1, std::int64_t{1} << 32);
@@ -111,9 +110,27 @@ void settle_fp8_recipe(Scenario& s, bool stated) {
   s.training.fp8_recipe = traits_of(s.training.framework).fp8_recipe;
 }
 
+// Autograd's gradients are of the type of their parameters, and so are PyTorch's states.
+bool has_narrow_weights(const Scenario& s) {
+  return s.training.master_precision != DataType::kFp32;
+}
+
+void settle_document_deviation(Scenario& s, bool stated) {
+  if (!stated) s.training.document_deviation = s.training.document_length;
+}
+
+void settle_moments_precision(Scenario& s, bool stated) {
+  if (!stated && s.training.optimizer == Optimizer::kAdamW) {
+    s.training.moments_precision = s.training.master_precision;
+  }
+}
+
 void settle_grad_precision(Scenario& s, bool stated) {
   if (stated) return;
-  if (traits_of(s.training.framework).gradients_fp32 || s.training.wide() == DataType::kFp32) {
+  if (has_narrow_weights(s)) {
+    s.training.grad_precision = s.training.master_precision;
+  } else if (traits_of(s.training.framework).gradients_fp32 ||
+             s.training.wide() == DataType::kFp32) {
     s.training.grad_precision = DataType::kFp32;
   } else {
     s.training.grad_precision = s.training.wide();
@@ -165,13 +182,29 @@ void settle_compile(Scenario& s, bool stated) {
   if (!stated) s.training.compile = traits_of(s.training.framework).compile;
 }
 
+// A compiled graph drops what nobody reads.
+void settle_early_stop(Scenario& s, bool stated) {
+  if (stated) return;
+  const FrameworkTraits& traits = traits_of(s.training.framework);
+  const auto has = [&](const std::optional<Release>& since) {
+    return since && s.training.release.has(*since);
+  };
+  s.training.early_stop = has(traits.checkpoint_stops_early_since) &&
+                          (s.training.compile || !has(traits.checkpoint_runs_on_since));
+}
+
 void settle_lora_rank(Scenario& s, bool stated) {
   if (!stated && s.training.trains_adapters()) s.training.lora_rank = kLoraRank;
 }
 
 bool trains_adapters(const Scenario& s) { return s.training.trains_adapters(); }
-bool has_narrow_moments(const Scenario& s) {
-  return s.training.moments_precision != DataType::kFp32;
+bool states_moments(const Scenario& s) {
+  return s.training.moments_precision != (s.training.optimizer == Optimizer::kAdamW
+                                              ? s.training.master_precision
+                                              : DataType::kFp32);
+}
+bool has_early_stop(const Scenario& s) {
+  return traits_of(s.training.framework).checkpoint_stops_early_since.has_value();
 }
 bool has_muon(const Scenario& s) { return s.training.optimizer == Optimizer::kMuon; }
 bool has_fp8_recipe(const Scenario& s) { return !s.training.fp8_recipe.empty(); }
@@ -199,6 +232,17 @@ constexpr Key kRows[] = {
      .settle = settle_sequence_length,
      .flag = {"--seq", "N"},
      .decides_the_run = true},
+    {.path = "training.document_length",
+     .type = &kTokens<&Training::document_length, 1, std::int64_t{1} << 22>,
+     .fallback = "no documents",
+     .help = "mean tokens of documents packed into a sequence, each of which attends to itself",
+     .shown = packs_documents},
+    {.path = "training.document_deviation",
+     .type = &kTokens<&Training::document_deviation, 0, std::int64_t{1} << 22>,
+     .fallback = "document_length",
+     .help = "standard deviation of the documents' lengths, which are log-normal",
+     .settle = settle_document_deviation,
+     .shown = packs_documents},
     {.path = "training.precision",
      .type = &kPrecision<&Training::precision>,
      .fallback = "bf16",
@@ -246,6 +290,12 @@ constexpr Key kRows[] = {
      .help = "whose speed attention has: `triton`, FlashAttention 1 to 3, or cuDNN's",
      .settle = settle_attention_kernel,
      .shown = has_attention_kernel},
+    {.path = "training.master_precision",
+     .type = &kStatePrecision<&Training::master_precision>,
+     .fallback = "fp32",
+     .help =
+         "weights that the optimizer updates; `bf16`: the parameters alone, without a copy in fp32",
+     .shown = has_narrow_weights},
     {.path = "training.grad_precision",
      .type = &kPrecision<&Training::grad_precision, kAccumulatedPrecisions>,
      .fallback = kByFramework,
@@ -257,10 +307,11 @@ constexpr Key kRows[] = {
      .help = "gradients on the wire",
      .settle = settle_reduce_precision},
     {.path = "training.moments_precision",
-     .type = &kMomentsPrecision,
-     .fallback = "fp32",
+     .type = &kStatePrecision<&Training::moments_precision>,
+     .fallback = "master_precision",
      .help = "Adam's moments as they are stored",
-     .shown = has_narrow_moments},
+     .settle = settle_moments_precision,
+     .shown = states_moments},
     {.path = "training.grad_clip",
      .type = &kChoice<&Training::grad_clip, grad_clip_names>,
      .fallback = grad_clip_words,
@@ -275,6 +326,12 @@ constexpr Key kRows[] = {
      .fallback = kByFramework,
      .help = "elementwise chains run as fused kernels",
      .settle = settle_compile},
+    {.path = "training.early_stop",
+     .type = &kTruth<&Training::early_stop>,
+     .fallback = kByFramework,
+     .help = "full recomputation ends where backward has all that it reads",
+     .settle = settle_early_stop,
+     .shown = has_early_stop},
     {.path = "training.cuda_graphs",
      .type = &kCudaGraphs,
      .fallback = "false",

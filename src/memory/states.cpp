@@ -47,7 +47,7 @@ double moment_width(const Scenario& scenario) {
     case Optimizer::kAdamW8bit:
       return 2 * (1 + 4.0 / 256);
     case Optimizer::kSgd:
-      return 4;
+      return static_cast<double>(size_of(scenario.training.master_precision));
     case Optimizer::kAdafactor:
       return 0;  // factored_bytes()
   }

@@ -106,9 +106,11 @@ double pairs_of(const Attention& attention) {
   const double keys = static_cast<double>(attention.key_length);
   const double chunk = static_cast<double>(attention.chunk.value);
   const double window = static_cast<double>(attention.window.value);
-  if (attention.chunk && chunk < keys) return queries * chunk * 0.5;
-  if (attention.window && window < keys) return window * (queries - window * 0.5);
-  return queries * keys * (attention.causal ? 0.5 : 1.0);
+  const double seen = attention.causal ? 0.5 : 1.0;
+  double out = queries * keys * seen;
+  if (attention.chunk && chunk < keys) out = queries * chunk * seen;
+  if (attention.window && window < keys) out = std::min(out, window * (queries - window * 0.5));
+  return out;
 }
 
 }  // namespace

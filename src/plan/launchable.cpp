@@ -25,6 +25,7 @@ class Launchable {
     check_releases();
     check_zero();
     check_pipeline();
+    check_tensor_overlap();
     check_domain();
   }
 
@@ -53,6 +54,14 @@ class Launchable {
       rare("layout.zero", fmt::format("zero {}", layout_.zero));
     } else if (layout_.pp > 1 && layout_.zero > traits_.most_proposed_zero_on_pipelines) {
       rare("layout.zero", fmt::format("zero {} on a pipeline", layout_.zero));
+    } else if (layout_.tp > 1 && layout_.zero > traits_.most_proposed_zero_with_tensor) {
+      rare("layout.zero", fmt::format("zero {} with tensor parallelism", layout_.zero));
+    }
+  }
+
+  void check_tensor_overlap() {
+    if (layout_.overlap.tp && !traits_.proposes_tensor_overlap) {
+      rare("layout.overlap.tp", "overlapped tensor parallelism");
     }
   }
 

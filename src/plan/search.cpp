@@ -108,6 +108,7 @@ class Search {
   const SearchOptions& options_;
   Clock::time_point start_ = Clock::now();
   std::optional<Clock::time_point> end_;  // of the present part of the search
+  std::vector<LayoutChoice> opened_;      // replayed before all were looked at
   std::optional<LayoutChoice> opening_;   // that was found before all were looked at
   bool met_opening_ = false;              // among the leaves
   std::vector<LayoutChoice> branches_;    // to look into, in this order
@@ -168,6 +169,7 @@ Errors Search::open() {
   std::sort(found.begin(), found.end());
   end_ = latest;
   for (std::size_t i = 0; i < found.size() && out_.found.empty() && !late(); ++i) {
+    opened_.push_back(found[i].choice);
     if (Errors errors = replay({found[i]}); !errors.empty()) return errors;
   }
   if (!out_.found.empty()) opening_ = out_.found.front().choice;
@@ -190,8 +192,8 @@ void Search::take(Expansion expansion) {
   out_.space.add(expansion.count);
   for (Node& node : expansion.nodes) {
     ++(node.is_layout ? out_.bounded : out_.subtrees);
-    if (node.is_layout && node.choice == opening_) {
-      met_opening_ = true;
+    if (node.is_layout && std::ranges::find(opened_, node.choice) != opened_.end()) {
+      met_opening_ = met_opening_ || node.choice == opening_;
     } else if (node.device_bytes > out_.memory_limit) {
       large_.push_back(std::move(node));
     } else {

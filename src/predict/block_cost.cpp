@@ -133,8 +133,10 @@ Seconds BlockCosts::host_beside(const Operation& operation) const {
   return in_graph(operation) ? Seconds(0) : calls_beside(operation, scenario_).time(host_);
 }
 
-RunCost BlockCosts::price_kernel(const KernelPrice& price, const Operation& operation) const {
+RunCost BlockCosts::price_kernel(const KernelPrice& alone, const Operation& operation) const {
   RunCost out;
+  KernelPrice price = alone;
+  if (price.curve == Curve::kAttention) price.time *= attention_load_;
   const Phase phase = operation.phase;
   const bool backward = phase == Phase::kBackward || phase == Phase::kWeightGradient;
   const double launch = in_graph(operation)

@@ -36,6 +36,10 @@ class BlockCosts {
     links_ = std::move(links);
   }
 
+  // Kernels of attention take so many times as long: the rank has the longest documents
+  // (layout/packed_documents.h).
+  void carry_attention(double load) { attention_load_ = load; }
+
   RunCost price(const std::vector<Operation>& operations) const;  // replayed (block_replay.h)
   std::vector<PricedOperation> price_each(const std::vector<Operation>& operations) const;
   Seconds launch_collective() const;
@@ -45,7 +49,7 @@ class BlockCosts {
 
  private:
   PricedOperation price(const Operation& operation) const;
-  RunCost price_kernel(const KernelPrice& price, const Operation& operation) const;
+  RunCost price_kernel(const KernelPrice& alone, const Operation& operation) const;
   Seconds host_beside(const Operation& operation) const;
   bool in_graph(const Operation& operation) const;  // a CUDA graph launches it
   PricedOperation price_collective(const Operation& operation, const Collective& collective) const;
@@ -78,6 +82,7 @@ class BlockCosts {
   const KernelCosts& kernels_;
   const CollectiveCosts& collectives_;
   const HostFit& host_;
+  double attention_load_ = 1;
   FlopsPerSecond peak_;  // dense, of the precision of training
   std::vector<GroupPlacement> groups_;
   std::shared_ptr<const SiblingLinks> links_;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // FLOPs of a step by the definitions of docs/terminology.md, "Work".
+#include <algorithm>
+
+#include "layout/packed_documents.h"
 #include "predict/prediction.h"
 #include "program/walk.h"
 
@@ -50,6 +53,7 @@ double layer_attention_flops(const Scenario& scenario, std::int64_t layer, bool 
   const Model& model = scenario.model;
   double keys = static_cast<double>(scenario.training.sequence_length);
   const auto window = static_cast<double>(model.attention_window);
+  if (packs_documents(scenario)) keys = std::min(keys, document_span(scenario));
   if (model.is_windowed(layer) && window < keys) {
     keys = window;
   } else if (causal_half) {
@@ -63,14 +67,25 @@ double tokens_of_step(const Scenario& scenario) {
          static_cast<double>(scenario.training.sequence_length);
 }
 
-double recomputed_in(const Block& block, bool causal_half) {
+// A query sees less than its document, or its row, has before it.
+bool is_cut(const Scenario& scenario, const Attention& attention) {
+  if (!packs_documents(scenario)) return attention.window || attention.chunk;
+  const double span = document_span(scenario) - 1;
+  const auto below = [&](const OptionalCount& limit) {
+    return limit && static_cast<double>(limit.value) < span;
+  };
+  // A ring meets a part of each document in each step.
+  return below(attention.window) || (!attention.ring_step && below(attention.chunk));
+}
+
+double recomputed_in(const Scenario& scenario, const Block& block, bool causal_half) {
   double sum = 0;
   for_each_operation(block, [&](const Operation& operation) {
     if (operation.phase != Phase::kRecompute) return;
     // Kernels compute the causal half of what the full count has. Where ranks share a sequence they
     // do so in parts, of which some are whole blocks under the diagonal.
     const auto* attention = std::get_if<Attention>(&operation.work);
-    const bool is_half = attention != nullptr && !attention->window && !attention->chunk;
+    const bool is_half = attention != nullptr && !is_cut(scenario, *attention);
     const bool doubles = is_half && !causal_half;
     const double factor = doubles ? 2 : 1;
     sum += flops_of(operation).value() * factor;
@@ -125,8 +140,9 @@ Flops hardware_flops(const Scenario& scenario) { return hardware_flops(scenario,
 Flops hardware_flops(const Scenario& scenario, const Program& program, bool causal_half) {
   double recomputed = 0;
   for (const Role& role : program.roles) {
-    for_each_block(program, role,
-                   [&](const Block& block) { recomputed += recomputed_in(block, causal_half); });
+    for_each_block(program, role, [&](const Block& block) {
+      recomputed += recomputed_in(scenario, block, causal_half);
+    });
   }
   // Each of two copies of the model has half the micro-batches.
   const double copies = rules_of(scenario.layout.schedule).feeds_both_ends() ? 2 : 1;

@@ -5,6 +5,7 @@
 
 #include "layout/choices.h"
 #include "layout/framework.h"
+#include "layout/packed_documents.h"
 #include "layout/pipeline.h"
 #include "layout/rank_grid.h"
 
@@ -124,6 +125,7 @@ class Mechanisms {
     add(model.mtp_layers > 0, "multi-token prediction");
     add(model.attention_window > 0 && model.attention_window < scenario_.training.sequence_length,
         "attention windows");
+    add(packs_documents(scenario_), "documents packed into sequences");
     if (!model.moe) return;
     add_own(layout_.overlap.ep, "tokens exchanged beside another micro-batch");
     add_own(layout_.overlap.expert_wgrad, "weight gradients of experts beside an exchange");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "layout/packed_documents.h"
 #include "predict/traffic.h"
 #include "program/block_groups.h"
 #include "program/pass_pair.h"
@@ -23,6 +24,7 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
       block_costs_(scenario, kernels, collectives),
       alone_(sends == SendsInPasses::kNothing),
       delays_wgrad_(scenario.layout.overlap.expert_wgrad) {
+  block_costs_.carry_attention(busiest_attention(scenario));
   const bool shares = sends == SendsInPasses::kBesideSiblings;
   const std::vector<GroupMessage> sent =
       shares ? messages_in_blocks(program) : std::vector<GroupMessage>{};

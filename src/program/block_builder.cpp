@@ -2,8 +2,10 @@
 #include "program/block_builder.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "layout/framework.h"
+#include "layout/packed_documents.h"
 #include "operation/steps.h"
 #include "program/flat_stretches.h"
 
@@ -66,6 +68,10 @@ Shape::Shape(const Scenario& scenario) {
   attention_fp8 = attention_fp8_of(scenario);
   fp8_params = fp8 && scenario.training.fp8_params;
   fp8_attention = fp8 && scenario.training.fp8_attention;
+  if (packs_documents(scenario)) {
+    const auto span = std::max<std::int64_t>(1, std::llround(stepcast::document_span(scenario)));
+    if (span < scenario.training.sequence_length) document_span = {span};
+  }
   gradient = scenario.training.grad_precision;
   norm = model.norm;
   mode = scenario.training.mode;

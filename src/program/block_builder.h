@@ -9,6 +9,7 @@
 
 #include "layout/fp8_recipe.h"
 #include "layout/scenario.h"
+#include "operation/optional_count.h"
 #include "program/program.h"
 
 namespace stepcast {
@@ -43,8 +44,9 @@ struct Shape {
   Fp8 fp8;                // how products of layers run in it, or in fp4
   Fp8 attention_fp8;      // and those of attention
   bool fp8_params, fp8_attention;
-  DataType gradient;  // of accumulated gradients
-  Norm norm;          // of the model's layers
+  OptionalCount document_span;  // PackedRows::span, where documents are packed
+  DataType gradient;            // of accumulated gradients
+  Norm norm;                    // of the model's layers
   TrainingMode mode;
   std::int64_t lora_rank;
   bool drops_adapter_inputs;

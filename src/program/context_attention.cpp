@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/context_attention.h"
 
+#include <algorithm>
+
 namespace stepcast {
 namespace {
 
@@ -45,12 +47,13 @@ struct Part {
   }
   // Keys that a query of a sequence of so many tokens sees, on average.
   std::int64_t seen(std::int64_t tokens) const {
+    std::int64_t out = tokens / 2;
+    if (span.chunk && span.chunk.value < tokens) out = span.chunk.value / 2;
     if (span.window && span.window.value < tokens) {
       const std::int64_t window = span.window.value;
-      return window - window * window / (2 * tokens);
+      out = std::min(out, window - window * window / (2 * tokens));
     }
-    if (span.chunk && span.chunk.value < tokens) return span.chunk.value / 2;
-    return tokens / 2;
+    return std::max<std::int64_t>(1, out);
   }
   std::int64_t statistics() const { return shape.batch * heads * rows; }
   std::int64_t key_value() const { return key + value; }
@@ -90,6 +93,9 @@ struct RingStep {
   Attention attention(const Part& part, bool backward) const {
     Attention out = part.attention(backward, queries, keys, causal);
     out.ring_step = number;
+    // Every document is cut as a sequence is, so a step meets the same part of each.
+    const std::int64_t span = part.shape.document_span.value;
+    if (span > 0) out.chunk = {std::max<std::int64_t>(1, span * keys / (part.rows * part.ring))};
     return out;
   }
   std::int64_t query_elements(const Part& part) const { return part.query / part.rows * queries; }

@@ -9,6 +9,7 @@
 
 #include "layout/choices.h"
 #include "layout/fp8_recipe.h"
+#include "layout/packed_documents.h"
 #include "program/block_builder.h"
 #include "program/expert_shape.h"
 #include "program/layer_kind.h"
@@ -55,6 +56,9 @@ class Checker {
 
   void check_types() {
     const Training& training = scenario_.training;
+    if (packs_documents(scenario_)) {
+      refuse("training.document_length", "packing documents is", "leave it out");
+    }
     if (training.optimizer != Optimizer::kAdamW) {
       refuse("training.optimizer", fmt::format("{} is", name_of(training.optimizer)), "use adamw");
     }
@@ -66,12 +70,11 @@ class Checker {
              "use fp32 or fp8");
       expect("training.grad_precision", training.grad_precision, {DataType::kFp32}, "use fp32");
       expect("training.reduce_precision", training.reduce_precision, {DataType::kFp32}, "use fp32");
-      expect("training.moments_precision", training.moments_precision, {DataType::kFp32},
-             "use fp32");
-      return;
     }
-    const auto known = {DataType::kFp32, DataType::kBf16};
     expect("training.moments_precision", training.moments_precision, {DataType::kFp32}, "use fp32");
+    expect("training.master_precision", training.master_precision, {DataType::kFp32}, "use fp32");
+    if (!cuda_) return;
+    const auto known = {DataType::kFp32, DataType::kBf16};
     // fp16 needs a scale of the loss that follows its overflows, which no program has.
     expect("training.precision", training.precision,
            {DataType::kFp32, DataType::kBf16, DataType::kFp8}, "use bf16, fp32 or fp8");

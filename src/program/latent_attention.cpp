@@ -49,8 +49,9 @@ BufferId LatentAttention::of_heads(const char* name, std::int64_t width) {
 Attention LatentAttention::attention(bool backward) const {
   const Shape& shape = builder_.shape();
   const DataType type = shape.attended();
-  return {backward,       shape.batch, heads(), heads(), shape.sequence,
-          shape.sequence, key_width(), true,    type,    {mla_.v_head_dim}};
+  return {backward,       shape.batch,       heads(),     heads(),
+          shape.sequence, shape.sequence,    key_width(), true,
+          type,           {mla_.v_head_dim}, {},          shape.document_span};
 }
 
 AttentionSizes LatentAttention::sizes() const {

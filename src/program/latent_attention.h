@@ -47,7 +47,10 @@ class LatentAttention {
   std::int64_t up_width() const { return mla_.qk_nope_head_dim + mla_.v_head_dim; }
   bool has_query_latent() const { return mla_.q_lora_rank > 0; }
   Attention attention(bool backward) const;
-  ContextHeads context_heads() const { return {heads(), heads(), key_width(), mla_.v_head_dim}; }
+  ContextHeads context_heads() const {
+    return {
+        heads(), heads(), key_width(), mla_.v_head_dim, {.chunk = builder_.shape().document_span}};
+  }
   void read_again();
   LatentRotary rotation(bool backward) const;
   BufferId of_heads(const char* name, std::int64_t width);

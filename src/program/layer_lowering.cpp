@@ -22,9 +22,15 @@ LayerLowering::LayerLowering(const Scenario& scenario, LayerKind kind, BlockBuil
 }
 
 AttentionSpan LayerLowering::span() const {
-  if (!kind_.windowed) return {};
+  AttentionSpan out{.chunk = shape_.document_span};
+  if (!kind_.windowed) return out;
   const OptionalCount size{model_.attention_window};
-  return model_.attention_chunked ? AttentionSpan{.chunk = size} : AttentionSpan{.window = size};
+  if (!model_.attention_chunked) {
+    out.window = size;
+  } else if (!out.chunk || size < out.chunk) {
+    out.chunk = size;
+  }
+  return out;
 }
 
 std::vector<ParameterId> LayerLowering::norm_of(const char* weight, const char* bias) {

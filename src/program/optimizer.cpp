@@ -75,14 +75,15 @@ void write_norm(BlockBuilder& builder, const Scenario& scenario, std::int64_t lo
   builder.add("gradient_norm", SquaredNorm{type, builder.size(local, 0, g, 4)}, {}, {});
 }
 
-// The fp32 weight and the moments, read and written. Adafactor goes over a gradient three times:
+// The weight and the moments, read and written. Adafactor goes over a gradient three times:
 // for the means of its rows and columns, for the norm of the update, and for the update.
 double update_bytes(const Scenario& scenario) {
   const double passes = scenario.training.optimizer == Optimizer::kAdafactor ? 3 : 1;
-  return passes * gradient_size(scenario) + 8 + 2 * moment_width(scenario);
+  const auto weight = static_cast<double>(size_of(scenario.training.master_precision));
+  return passes * gradient_size(scenario) + 2 * weight + 2 * moment_width(scenario);
 }
 
-// Clipping scales the gradients. AdamW on fp32 master weights reads gradient, weight and both
+// Clipping scales the gradients. AdamW reads gradient, weight and both
 // moments, writes weight and moments; then the copy in the model's precision. All of it may be one
 // kernel, which reads each once.
 void write_update(BlockBuilder& builder, const Scenario& scenario, std::int64_t local) {

@@ -188,8 +188,9 @@ void set_expert_layers(const std::vector<bool>& pattern, ImportedScenario& out) 
   }
 }
 
-// Buffers of rows that are sized beforehand. The factor of the stash is negative
-// where it multiplies the mean instead of the most.
+// Buffers of rows that are sized beforehand, each by a factor of the balanced case. A negative one
+// of the stash changes where Megatron takes that case from, not what it is
+// (core/transformer/moe/paged_stash.py, whose usual factor is 1.1).
 void read_room_for_rows(FlagList& flags) {
   constexpr double kUsualStash = 1.1;
   ImportedScenario& out = flags.imported();

@@ -111,6 +111,26 @@ void read_automodel_pipeline(JsonKeys& root, JsonKeys& distributed, const Import
   }
 }
 
+bool is_fsdp(const ImportedScenario& imported) {
+  const Setting* framework = imported.find("training.framework");
+  return framework != nullptr && framework->value.find("fsdp") != std::string::npos;
+}
+
+// FSDP updates parameters in the type in which they are made, nearly always the checkpoint's bf16,
+// and its policy reduces in fp32 (components/distributed/config.py).
+void read_automodel_type(JsonKeys& model, ImportedScenario& out) {
+  const std::string type = model.text("torch_dtype").value_or("auto");
+  if (!is_fsdp(out)) return;
+  const std::string key = model.path_of("torch_dtype");
+  if (type.find("bf") != std::string::npos || type == "auto") {
+    out.set_word("training.master_precision", "bf16", key);
+    out.set_word("training.reduce_precision", "fp32", key);
+    if (type == "auto") out.warnings.push_back(key + ": the checkpoint counts as bfloat16");
+  } else if (type.find("32") == std::string::npos) {
+    out.warnings.push_back(fmt::format("{} {}: parameters count as float32", key, type));
+  }
+}
+
 void read_automodel_model(JsonKeys& root, ImportedScenario& out) {
   JsonKeys model = root.section("model");
   auto name = model.text("pretrained_model_name_or_path");
@@ -125,7 +145,8 @@ void read_automodel_model(JsonKeys& root, ImportedScenario& out) {
     }
   }
   if (name) out.set_word("model", *name, key);
-  model.without_effect({"_target_", "trust_remote_code", "is_meta_device", "torch_dtype", "backend",
+  read_automodel_type(model, out);
+  model.without_effect({"_target_", "trust_remote_code", "is_meta_device", "backend",
                         "use_liger_kernel", "output_hidden_states", "attn_implementation",
                         "use_sdpa_patching", "force_hf", "text_config"});
   model.may_change_cost();
@@ -189,8 +210,8 @@ void read_automodel(const SortedJson& root_json, const ImportInput& input, Impor
   const SortedJson cleaned = without_none(root_json);
   JsonKeys root(cleaned, "", out);
   JsonKeys distributed = root.section("distributed");
-  read_automodel_model(root, out);
   read_automodel_strategy(distributed, out);
+  read_automodel_model(root, out);
   read_automodel_degrees(distributed, out);
   JsonKeys steps = root.section("step_scheduler");
   steps.set_count("training.global_batch", "global_batch_size");
@@ -202,7 +223,10 @@ void read_automodel(const SortedJson& root_json, const ImportInput& input, Impor
   JsonKeys parallelizer = root.section("parallelizer");
   const bool again = distributed.boolean("activation_checkpointing").value_or(false) ||
                      parallelizer.boolean("activation_checkpointing").value_or(false);
-  out.set_word("layout.recompute", again ? "full" : "none", "distributed.activation_checkpointing");
+  const char* origin = "distributed.activation_checkpointing";
+  out.set_word("layout.recompute", again ? "full" : "none", origin);
+  // Its checkpoints are torch.utils.checkpoint's, which stop early.
+  if (again && is_fsdp(out)) out.set_flag("training.early_stop", true, origin);
   if (parallelizer.boolean("reshard_after_forward") == false) {
     out.set_integer("layout.zero", 2, "parallelizer.reshard_after_forward");
   }

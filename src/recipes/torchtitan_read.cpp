@@ -304,9 +304,19 @@ void read_training(JsonKeys& root) {
     out.set_word("training.precision", type == "float32" ? "fp32" : "bf16",
                  "training.mixed_precision_param");
   }
+  const bool narrow = type != "float32";
+  const auto made = training.choice("dtype", {"float32", "bfloat16"});
+  if (made == "bfloat16" && !narrow) {
+    out.warnings.push_back(
+        "training.dtype bfloat16: parameters count as float32, in which "
+        "mixed_precision_param computes");
+  } else if (made == "bfloat16") {
+    out.set_word("training.master_precision", "bf16", "training.dtype");
+  }
   const auto reduce = training.choice("mixed_precision_reduce", {"float32", "bfloat16"});
-  if (reduce == "bfloat16" && type != "float32") {
-    out.set_word("training.reduce_precision", "bf16", "training.mixed_precision_reduce");
+  if (narrow && (reduce == "bfloat16" || made == "bfloat16")) {
+    out.set_word("training.reduce_precision", reduce == "bfloat16" ? "bf16" : "fp32",
+                 "training.mixed_precision_reduce");
   }
   if (training.boolean("enable_cpu_offload").value_or(false)) {
     out.set_number("layout.offload.parameters", 1, "training.enable_cpu_offload");
@@ -320,7 +330,7 @@ void read_training(JsonKeys& root) {
   training.number("max_norm");
   training.without_effect({"steps", "dataset", "dataset_path", "gc_freq", "gc_debug", "seed",
                            "deterministic", "tensor_parallel_loss", "warmup_steps",
-                           "data_parallel_degree", "dtype"});
+                           "data_parallel_degree"});
   training.may_change_cost();
 }
 
@@ -329,10 +339,12 @@ void read_checkpointing(JsonKeys& root) {
   JsonKeys section = root.section("activation_checkpoint");
   const auto mode = section.choice("mode", {"none", "full", "selective", "memory_budget"});
   const auto option = section.text("selective_ac_option");
+  const bool stops = section.boolean("early_stop").value_or(false);
+  if (stops) out.set_flag("training.early_stop", true, "activation_checkpoint.early_stop");
   const char* origin = "activation_checkpoint.mode";
-  section.without_effect({"per_op_sac_force_recompute_mm_shapes_by_fqns", "early_stop",
-                          "preserve_rng_state", "determinism_check", "debug",
-                          "visualize_memory_budget_pareto", "memory_budget"});
+  section.without_effect({"per_op_sac_force_recompute_mm_shapes_by_fqns", "preserve_rng_state",
+                          "determinism_check", "debug", "visualize_memory_budget_pareto",
+                          "memory_budget"});
   section.may_change_cost();
   if (!mode) out.warnings.push_back("activation_checkpoint.mode: the default, selective");
   const std::string way = option.value_or("2");

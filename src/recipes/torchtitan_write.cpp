@@ -73,11 +73,18 @@ SortedJson parallelism(const Scenario& s) {
   return out;
 }
 
-SortedJson activation_checkpoint(const Recompute& recompute) {
+SortedJson activation_checkpoint(const Scenario& s) {
+  const Recompute& recompute = s.layout.recompute;
   const bool full = recompute.mode == RecomputeMode::kFull && recompute.layers == 0;
-  if (full && recompute.every == 1) return {{"mode", "full"}};
   if (full) {
-    return {{"mode", "selective"}, {"selective_ac_option", fmt::format("{}", recompute.every)}};
+    SortedJson out = {{"mode", "full"}};
+    // Newer than the other keys, so it is written where it says something
+    // (pytorch/torchtitan#1580).
+    if (s.training.early_stop && !s.training.compile) out["early_stop"] = true;
+    if (recompute.every == 1) return out;
+    out["mode"] = "selective";
+    out["selective_ac_option"] = fmt::format("{}", recompute.every);
+    return out;
   }
   const bool by_operation = recompute.mode == RecomputeMode::kSelective &&
                             recompute.modules.has(RecomputedModule::kOperations) &&
@@ -100,19 +107,23 @@ void add_fp8(const Training& t, SortedJson& out) {
   out["quantize"]["linear"][found->converter] = section;
 }
 
+const char* torch_name(DataType type) { return type == DataType::kFp32 ? "float32" : "bfloat16"; }
+
 SortedJson training(const Scenario& s) {
   const Training& t = s.training;
   const Layout& l = s.layout;
   const bool offload = l.offload.parameters == 1 && l.offload.optimizer == 1;
-  return {{"local_batch_size", l.pp > 1 ? t.global_batch / l.dp : l.micro_batch},
-          {"global_batch_size", t.global_batch},
-          {"seq_len", t.sequence_length},
-          {"max_norm", 1.0},
-          {"mixed_precision_param", t.wide() == DataType::kFp32 ? "float32" : "bfloat16"},
-          {"mixed_precision_reduce", "float32"},
-          {"enable_cpu_offload", offload},
-          {"steps", 20},
-          {"dataset", "c4_test"}};
+  SortedJson out = {{"local_batch_size", l.pp > 1 ? t.global_batch / l.dp : l.micro_batch},
+                    {"global_batch_size", t.global_batch},
+                    {"seq_len", t.sequence_length},
+                    {"max_norm", 1.0},
+                    {"mixed_precision_param", torch_name(t.wide())},
+                    {"mixed_precision_reduce", torch_name(t.reduce_precision)},
+                    {"enable_cpu_offload", offload},
+                    {"steps", 20},
+                    {"dataset", "c4_test"}};
+  if (t.master_precision != DataType::kFp32) out["dtype"] = torch_name(t.master_precision);
+  return out;
 }
 
 const TorchtitanModel* registered(const Model& model, const std::string& models_folder) {
@@ -133,7 +144,7 @@ std::string write_torchtitan(const Scenario& s, const std::vector<Setting>& rema
       {"optimizer", {{"name", "AdamW"}, {"lr", 1e-4}}},
       {"training", training(s)},
       {"parallelism", parallelism(s)},
-      {"activation_checkpoint", activation_checkpoint(s.layout.recompute)},
+      {"activation_checkpoint", activation_checkpoint(s)},
       {"compile", {{"enable", s.training.compile}}}};
   const TorchtitanModel* model = registered(s.model, models_folder);
   if (model) out["model"] = {{"name", model->name}, {"flavor", model->flavor}};

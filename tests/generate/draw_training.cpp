@@ -85,6 +85,12 @@ void draw_gradients(Draw& draw, Sketch& s) {
   if (draw.chance(0.3)) s.set("training.grad_precision", draw.of(types));
   if (draw.chance(0.3)) s.set("training.reduce_precision", draw.of(types));
   if (draw.chance(0.2)) s.set("training.moments_precision", draw.word({"fp32", "bf16"}));
+  if (s.framework->checkpoint_stops_early_since && draw.chance(0.1)) {
+    s.set("training.early_stop", true);
+  }
+  if (s.framework->has_narrow_weights && s.wide() == DataType::kBf16 && draw.chance(0.2)) {
+    s.set("training.master_precision", draw.word({"bf16", "bf16", "fp32"}));
+  }
   if (draw.chance(0.3)) {
     std::string clip = draw.word({"global", "none", "post_validation"});
     if (clip == "post_validation" && !s.schedule->validates_after_step) clip = "global";
@@ -126,6 +132,14 @@ void draw_launches(Draw& draw, Sketch& s) {
   if (draw.chance(0.15)) s.set("training.prefetch_units", draw.number({0, 1}));
 }
 
+// Old releases have no attention but the unfused one.
+void draw_documents(Draw& draw, Sketch& s) {
+  if (s.unfused || s.states("training.release") || !draw.chance(0.15)) return;
+  const std::int64_t row = s.file["training"]["sequence_length"];
+  s.set("training.document_length", std::max<std::int64_t>(1, row / draw.number({1, 2, 7, 20})));
+  if (draw.chance(0.6)) s.set("training.document_deviation", draw.number({0, 5, 100, 3000}));
+}
+
 }  // namespace
 
 void draw_mode_and_attention(Draw& draw, Sketch& s) {
@@ -144,6 +158,7 @@ void draw_training(Draw& draw, Sketch& s) {
     const auto month = 1 + draw.below(12);
     s.set("training.release", fmt::format("{}-{:02}", year, month));
   }
+  draw_documents(draw, s);
   if (draw.chance(0.1)) s.set("training.software", draw.word({"a label", "25.03", "<b>"}));
 }
 

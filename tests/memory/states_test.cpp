@@ -48,6 +48,18 @@ TEST(States, OfBf16MomentsAreSixPlusEightOverN) {
   EXPECT_EQ(state_bytes(gpt(c), 1000).total(), (6 + 8 / 4) * 1000);
 }
 
+// Autograd's gradients and PyTorch's moments are of the parameter's type.
+TEST(States, OfParametersWithoutAnFp32CopyAreEightBytes) {
+  GptCase c;
+  c.framework = "fsdp";
+  c.extra_training = R"(, "master_precision": "bf16")";
+  EXPECT_EQ(state_bytes(gpt(c), 1000).total(), (2 + 2 + 2 + 2) * 1000);
+  c.extra_training += R"(, "moments_precision": "fp32")";
+  EXPECT_EQ(state_bytes(gpt(c), 1000).total(), (2 + 2 + 4 + 4) * 1000);
+  c.extra_training = "";
+  EXPECT_EQ(state_bytes(gpt(c), 1000).total(), 16 * 1000);
+}
+
 TEST(States, OfFp32Are16Bytes) {
   for (const char* framework : {"megatron", "deepspeed", "native"}) {
     GptCase c;

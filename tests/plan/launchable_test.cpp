@@ -56,6 +56,20 @@ TEST(Launchable, OverlappedTensorParallelismStaysInTheDomainToo) {
   EXPECT_TRUE(all_of(on(kTwoPairs, "", R"({"tp":2})"), overlaps).contains(true));
 }
 
+// DeepSpeed's autotp takes zero 0 to 2 and overlaps nothing.
+TEST(Launchable, DeepSpeedShardsParametersOrTensors) {
+  const std::string text =
+      R"({"stepcast":1,"model":"gpt2","cluster":{"base":"dgx-a100-80g","gpus":4},)"
+      R"("training":{"global_batch":16,"sequence_length":512,"framework":"deepspeed"},"layout":)";
+  const auto zero_with_tensor = [](const Layout& layout) {
+    return layout.tp > 1 ? layout.zero : 0;
+  };
+  const auto overlaps = [](const Layout& layout) { return layout.overlap.tp; };
+  EXPECT_FALSE(all_of(text + "{}}", zero_with_tensor).contains(3));
+  EXPECT_EQ(all_of(text + R"({"tp":2}})", overlaps), std::set<bool>{false});
+  EXPECT_EQ(all_of(text + R"({"tp":2,"zero":3}})", zero_with_tensor), std::set<int>{3});
+}
+
 TEST(Launchable, AReleaseOffersWhatItHad) {
   const char* node = R"({"base":"dgx-a100-80g","gpus":4})";
   const auto release = [&](const char* month, const std::string& layout = "{}") {

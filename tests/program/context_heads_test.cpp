@@ -54,6 +54,31 @@ ByteCount sent_bytes(const Block& block, Pass pass, CollectiveKind kind) {
   return bytes;
 }
 
+// Documents of 512 tokens span 512 - 512^2 / (3 * 4096), rounded, where rows are cut from them.
+// Each rank has a c-th of their pairs.
+TEST(ContextHeads, ShareTheWorkOfPackedDocumentsEvenly) {
+  const std::string documents = R"(,"document_length":512,"document_deviation":0)";
+  const double whole = flops_of_attention(cut_layer("", "", 1), Pass::kForward);
+  const double alone = flops_of_attention(cut_layer("", "", 1, documents), Pass::kForward);
+  EXPECT_DOUBLE_EQ(alone, whole * 491 / 4096);
+  for (const char* method : each_of(std::vector{"ring", "all_gather", "all_to_all"})) {
+    for (const char* model : each_of(std::vector{"", kLatentHeads})) {
+      const double one = flops_of_attention(cut_layer(model, "", 1, documents), Pass::kForward);
+      const Block cut = cut_layer(model, method, 4, documents);
+      EXPECT_NEAR(flops_of_attention(cut, Pass::kForward), one / 4, 0.01 * one) << method << model;
+    }
+  }
+}
+
+// A query sees its window or its document, whichever is shorter.
+TEST(ContextHeads, SeeNoFurtherThanTheWindowInLongDocuments) {
+  const auto forward = [](const char* documents) {
+    return flops_of_attention(cut_layer(kWindowedHeads, "", 1, documents), Pass::kForward);
+  };
+  EXPECT_DOUBLE_EQ(forward(R"(,"document_length":3000,"document_deviation":0)"), forward(""));
+  EXPECT_LT(forward(R"(,"document_length":400,"document_deviation":0)"), forward(""));
+}
+
 // Every rank has 1/c of what one rank alone would compute.
 TEST(ContextHeads, ShareTheWorkOfLatentAttentionEvenly) {
   const Block alone = cut_layer(kLatentHeads, "", 1);

@@ -189,6 +189,31 @@ mode = "full"
   EXPECT_EQ(out["layout"]["zero"], 2);
 }
 
+// The type in which the model is made, of which FSDP's states and gradients are, and checkpoints.
+TEST(TorchtitanImport, TypesOfStatesAndCheckpointsThatStopEarlyGoOutAndIn) {
+  const SortedJson read = torchtitan(R"({
+    "training": {"global_batch_size": 64, "local_batch_size": 1, "dtype": "bfloat16"},
+    "activation_checkpoint": {"mode": "full", "early_stop": true}})");
+  EXPECT_EQ(read["training"]["master_precision"], "bf16");
+  EXPECT_EQ(read["training"]["reduce_precision"], "fp32");
+  EXPECT_EQ(read["training"]["early_stop"], true);
+  const SortedJson plain = torchtitan(R"({
+    "training": {"global_batch_size": 64, "local_batch_size": 1, "dtype": "float32"}})");
+  EXPECT_FALSE(plain["training"].contains("master_precision"));
+  EXPECT_FALSE(plain["training"].contains("early_stop"));
+
+  testing::GptCase c;
+  c.framework = "fsdp";
+  c.zero = 2;
+  c.dp = 2;
+  c.recompute = "full";
+  c.extra_training =
+      R"(, "master_precision": "bf16", "reduce_precision": "fp32", "early_stop": true)";
+  const std::string written = write_torchtitan(testing::gpt(c), {}, "");
+  EXPECT_TRUE(has(written, "dtype = \"bfloat16\"")) << written;
+  EXPECT_TRUE(has(written, "early_stop = true")) << written;
+}
+
 TEST(TorchtitanImport, ThePrintedJsonIsReadAsTheTomlIs) {
   const SortedJson out = torchtitan(R"({"parallelism": {"tensor_parallel_degree": 4},
     "training": {"global_batch_size": 64, "local_batch_size": 1, "seq_len": 4096},

@@ -111,6 +111,8 @@ const std::vector<Recipe> kRecipes = {
       {"layout.ep", "8"},
       {"layout.zero", "3"},
       {"layout.recompute", "\"full\""},
+      {"training.early_stop", "true"},
+      {"training.master_precision", "\"bf16\""},
       {"training.sequence_length", "4096"}}},
     {"automodel_llama33_70b_peft_pp",
      "automodel",

@@ -122,7 +122,7 @@ TEST(Suite, RefusesACaseWithoutMeasurementAndAnIdThatStandsTwice) {
 TEST(Suite, LoadsEveryShippedOne) {
   for (const char* name : {"megatron-a100", "vtrain-a100-multi", "vtrain-a100-single",
                            "llm-foundry", "zero-bubble-a100", "simumax-b200", "torchtitan",
-                           "bloom-a100", "megatron-core-h100", "nemo-bridge"}) {
+                           "bloom-a100", "megatron-core-h100", "nemo-bridge", "automodel"}) {
     const auto suite = load_suite(std::string(STEPCAST_SOURCE_DIR) + "/suites/" + name + ".json");
     ASSERT_TRUE(suite) << name << "\n" << to_string(suite.error());
     EXPECT_EQ(suite->name, name);

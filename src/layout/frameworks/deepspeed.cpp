@@ -104,6 +104,9 @@ extern const FrameworkTraits kDeepSpeed = {
     .offload = {.optimizer = true, .sharded_parts = true, .parameters = true, .disks = true},
     .attention_kernel = flash_attention_package,
     .check_zero = check_zero,
+    // deepspeed/runtime/tensor_parallel (autotp) takes zero 0 to 2, and its reductions run alone.
+    .most_proposed_zero_with_tensor = 2,
+    .proposes_tensor_overlap = false,
 };
 
 }  // namespace stepcast

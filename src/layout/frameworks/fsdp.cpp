@@ -34,7 +34,8 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   // llm-foundry trains with flash-attn's loss and takes metrics from the logits
   // (llmfoundry/models/mpt/modeling_mpt.py: loss_fn, use_train_metrics), torchtitan with PyTorch's.
   rules.fuses_loss = rules.takes_loss_metrics = !training.release.has(kFullyShard);
-  rules.bf16_parameters = false;  // fp32 shards, and no copy beside them
+  // Shards are of the type in which the model was made, and there is no copy beside them.
+  rules.bf16_parameters = training.master_precision != DataType::kFp32;
   rules.keeps_master_weights = false;
   rules.gradients_by_unit = true;
   rules.casts_to_reduce = true;  // MixedPrecision.reduce_dtype
@@ -59,6 +60,12 @@ const char* attention_kernel(Release release, GpuArchitecture architecture) {
   return release.has(kSecondFlash) ? "fa2" : "fa1";
 }
 
+// PyTorch 2.1 of October 2023 stops early in checkpoints that are not reentrant
+// (set_checkpoint_early_stop). llm-foundry, the trainer of reference then, still ran its benchmarks
+// with 1.13 (submit_benchmarks.py), so it counts from the next month.
+constexpr Release kEarlyStop = Release::of(2023, 11);
+// torchtitan's activation_checkpoint.early_stop, which is off (pytorch/torchtitan#1580).
+constexpr Release kRunsOn = Release::of(2025, 9);
 // FSDP is built from parts of PyTorch, which came one by one.
 constexpr Release kTensorParallel = Release::of(2024, 4);  // 2.3: DTensor's parallelize_module
 constexpr Release kPipelining = Release::of(2024, 7);      // 2.4: torch.distributed.pipelining
@@ -89,6 +96,7 @@ extern const FrameworkTraits kFsdp = {
     .shards_in_groups = true,  // a mesh of two dimensions
     .recomputes_operations = true,
     .offload = {.optimizer = true, .parameters = true, .together = true},  // CPUOffloadPolicy
+    .has_narrow_weights = true,    // model.to(bfloat16); torchtitan's training.dtype
     .has_small_optimizers = true,  // bitsandbytes, torchao, torch.optim.Adafactor
     .has_fp4 = true,               // torchao: NVFP4LinearConverter
     .keeps_wide_layers = true,     // filter_fqns of torchtitan's converters
@@ -101,6 +109,8 @@ extern const FrameworkTraits kFsdp = {
     .tensor_parallel_since = kTensorParallel,
     .tensor_overlap_since = kAsyncTensor,
     .pipeline_since = kPipelining,
+    .checkpoint_stops_early_since = kEarlyStop,
+    .checkpoint_runs_on_since = kRunsOn,
     .least_zero = 2,  // SHARD_GRAD_OP; below it is DistributedDataParallel
     // torchtitan keeps parameters gathered on a pipeline (reshard_after_forward "default") and
     // gives a rank two stages where a schedule takes several (distributed/pipeline_parallel.py);
