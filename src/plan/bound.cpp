@@ -329,6 +329,12 @@ bool BoundMaker::says_nothing() const {
   return apart || pipeline_of(layout).placement == Placement::kFolded;
 }
 
+ByteCount BoundMaker::held() {
+  if (says_nothing()) return 0;
+  const std::vector<ByteCount>& held = step_table_.persistent(LayoutCode(scenario_));
+  return reserved_bytes(scenario_, *std::ranges::max_element(held));
+}
+
 std::vector<const BlockSet*> BoundMaker::blocks_by_stage() {
   code_ = LayoutCode(scenario_);
   const Places& places = step_table_.places(code_);

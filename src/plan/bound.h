@@ -34,6 +34,9 @@ class BoundMaker {
   // framework_bytes() beside it.
   Bound relaxed(bool any_recompute);
 
+  // What its fullest stage holds through the whole step; 0 of a layout that has no bound.
+  ByteCount held();
+
   // Blocks of the layout by stage: layouts that share all of them have passes that cost as much.
   std::vector<const BlockSet*> blocks_by_stage();
 

@@ -23,7 +23,6 @@ constexpr std::size_t kRound = 32;         // replays between two looks at the b
 constexpr std::size_t kParts = 64;         // partial layouts that are looked into at once
 constexpr std::size_t kBranches = 256;     // branches of the tree, likewise
 constexpr std::size_t kShownTooLarge = 8;  // of the layouts that do not fit
-constexpr double kNearMiss = 1.25;         // of the memory limit
 
 // Parts of the time that is left, for the search for some layout and for bounds.
 constexpr double kOpeningShare = 0.1;

@@ -28,6 +28,12 @@ std::vector<LaterLevels::Level> levels_of_blocks() {
   return out;
 }
 
+// A stage holds states by these.
+std::vector<LaterLevels::Level> levels_of_states() {
+  return {{static_cast<std::size_t>(kSearchZero.level), kAll},
+          {static_cast<std::size_t>(kSearchShardGroup.level), kAll}};
+}
+
 std::optional<std::size_t> level_of(const KeySearch& key, const Space& space) {
   const std::size_t at = space.depth_before(key.level);
   if (at == space.dimensions().size() || space.dimensions()[at]->level != key.level) return {};
@@ -47,6 +53,7 @@ SubtreeBounds::SubtreeBounds(const Space& space, Scenario& scenario, BoundMaker&
               space.depth_before(kSearchSequenceParallel.level),
               space.depth_before(kSearchZero.level + 1)},
       later_(space.later_levels(degrees_, levels_of_blocks())),
+      later_of_states_(space.later_levels(depths_.front(), levels_of_states())),
       recompute_(level_of(kSearchRecompute, space)),
       pipeline_overlap_(level_of(kSearchOverlapPp, space)) {}
 
@@ -76,6 +83,16 @@ const std::vector<SubtreeBounds::Kind>& SubtreeBounds::kinds_of(const LayoutChoi
   return out;
 }
 
+// The states of some completion, and no more than of any other one.
+ByteCount SubtreeBounds::least_held(const LayoutChoice& pipeline) {
+  ByteCount out = std::numeric_limits<ByteCount>::max();
+  for (const LayoutChoice& choice : space_.settings_of(later_of_states_, pipeline, scenario_)) {
+    space_.put(choice, scenario_);
+    out = std::min(out, bounds_.held());
+  }
+  return out == std::numeric_limits<ByteCount>::max() ? 0 : out;
+}
+
 void SubtreeBounds::enter(const LayoutChoice& partial) {
   LayoutChoice pipeline = partial;
   std::fill(pipeline.values.begin() + static_cast<std::ptrdiff_t>(depths_.front()),
@@ -87,6 +104,12 @@ void SubtreeBounds::enter(const LayoutChoice& partial) {
   std::fill(degrees.values.begin() + static_cast<std::ptrdiff_t>(degrees_), degrees.values.end(),
             LayoutChoice::kUnset);
   cases_.clear();
+  // Blocks need not be priced where states alone are far too large.
+  const ByteCount held = least_held(pipeline);
+  const bool is_hopeless =
+      static_cast<double>(held) > kNearMiss * static_cast<double>(memory_limit_);
+  too_much_ = is_hopeless ? held : 0;
+  if (is_hopeless) return;
   for (const Kind& kind : kinds_of(degrees)) {
     Case one{kind.choice, {}, {}, kind.framework_bytes};
     std::copy_n(pipeline.values.begin(), depths_.front(), one.choice.values.begin());
@@ -109,6 +132,7 @@ bool SubtreeBounds::agree(const LayoutChoice& partial, const Case& one) const {
 }
 
 SubtreeBound SubtreeBounds::bound(const LayoutChoice& partial) {
+  if (too_much_ > 0) return {0, 0, too_much_};
   constexpr double kNever = std::numeric_limits<double>::infinity();
   SubtreeBound out{kNever, kNever, std::numeric_limits<ByteCount>::max()};
   const bool any_recompute = recompute_ && partial.values[*recompute_] == LayoutChoice::kUnset;

@@ -12,6 +12,9 @@
 
 namespace stepcast {
 
+// A layout that needs more than the limit by no more than this is worth naming.
+inline constexpr double kNearMiss = 1.25;
+
 struct SubtreeBound {
   double time_s = 0;           // of completions that fit; of any, if none does
   double any_time_s = 0;       // of those that do not fit, too
@@ -47,6 +50,7 @@ class SubtreeBounds {
     ByteCount framework_bytes = 0;
   };
   const std::vector<Kind>& kinds_of(const LayoutChoice& degrees);
+  ByteCount least_held(const LayoutChoice& pipeline);
   bool agree(const LayoutChoice& partial, const Case& one) const;
 
   const Space& space_;
@@ -56,11 +60,13 @@ class SubtreeBounds {
   std::size_t degrees_;
   std::vector<std::size_t> depths_;
   LaterLevels later_;
+  LaterLevels later_of_states_;
   std::optional<std::size_t> recompute_;         // its level, if it is open
   std::optional<std::size_t> pipeline_overlap_;  // likewise
   std::map<LayoutChoice, std::vector<Kind>> known_;
   bool is_entered_ = false;
   LayoutChoice entered_;
+  ByteCount too_much_ = 0;   // that each of its completions holds; 0: it may fit, or nearly
   std::vector<Case> cases_;  // of it
 };
 
