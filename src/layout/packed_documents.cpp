@@ -71,9 +71,10 @@ double busiest_attention(const Scenario& scenario) {
 void check_documents(const Scenario& s, const Stated& stated, Findings& findings) {
   const Training& t = s.training;
   if (t.document_length == 0) {
-    if (stated.has("training.document_deviation")) {
-      findings.illegal("training.document_deviation", "without the mean of documents' lengths",
-                       "training.document_length beside it");
+    if (stated.has("training.document_deviation") &&
+        findings.trusts({"training.document_length"})) {
+      findings.illegal("training.document_deviation", "documents have no mean length",
+                       "state training.document_length, too");
     }
     return;
   }

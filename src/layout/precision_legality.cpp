@@ -136,7 +136,9 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
            (t.precision == DataType::kBf16 && type == DataType::kFp16) ||
            (t.wide() == DataType::kFp32 && type != DataType::kFp32);
   };
-  if (mixes_halves(t.grad_precision)) {
+  const bool follows = t.master_precision != DataType::kFp32 &&
+                       !stated.has("training.grad_precision");  // check_weights() tells
+  if (mixes_halves(t.grad_precision) && !follows) {
     findings.illegal(
         "training.grad_precision",
         fmt::format("{} gradients of {} training", name_of(t.grad_precision), name_of(t.precision)),

@@ -88,8 +88,8 @@ SortedJson to_json(const Moe& moe) {
                     {"shared_ffn", moe.shared_ffn},
                     {"dense_layers", moe.dense_layers},
                     {"layer_every", moe.layer_every},
-                    {"imbalance", moe.imbalance},
                     {"dispatcher", name_of(moe.dispatcher)}};
+  if (moe.imbalance != 1) out["imbalance"] = moe.imbalance;
   if (moe.router_bias) out["router_bias"] = true;
   if (moe.shared_gate) out["shared_gate"] = true;
   if (moe.capacity_factor > 0) out["capacity_factor"] = moe.capacity_factor;

@@ -55,7 +55,12 @@ class Launchable {
     } else if (layout_.pp > 1 && layout_.zero > traits_.most_proposed_zero_on_pipelines) {
       rare("layout.zero", fmt::format("zero {} on a pipeline", layout_.zero));
     } else if (layout_.tp > 1 && layout_.zero > traits_.most_proposed_zero_with_tensor) {
-      rare("layout.zero", fmt::format("zero {} with tensor parallelism", layout_.zero));
+      const std::string what = fmt::format("zero {} with tensor parallelism", layout_.zero);
+      if (searches("layout.zero")) {
+        rare("layout.zero", what);
+      } else {
+        rare("layout.tp", what);
+      }
     }
   }
 

@@ -13,7 +13,10 @@ Expansion TreeWorker::expand_branch(const LayoutChoice& branch, const Space::End
   Expansion out;
   std::vector<LayoutChoice> parts;
   bool cut_short = false;
-  const auto is_over = [&] { return cut_short = cut_short || ends(); };
+  const auto is_over = [&] {
+    cut_short = cut_short || ends();
+    return cut_short;
+  };
   out.count = space_.walk_to(
       subtrees_.depths().front(), branch, scenario_,
       [&](const LayoutChoice& choice) { parts.push_back(choice); }, is_over);

@@ -28,6 +28,12 @@ Errors check_megatron(const Scenario& s) {
     add(errors, "layout.overlap.pp", "interleaved on 2 stages without overlapped transfers",
         "pp 3 or more, or overlap.pp true");
   }
+  if (l.overlap.ep && l.pp > 1 && l.schedule != schedule_named("interleaved")) {
+    add(errors, "layout.overlap.ep",
+        fmt::format("exchanges beside another micro-batch under schedule {}",
+                    rules_of(l.schedule).name),
+        "schedule interleaved, or overlap.ep false");
+  }
   if (s.training.fp4_products != Fp4Products::kAll) {
     add(errors, "training.fp4_products", "fp4 beside fp8", "all");
   }

@@ -119,15 +119,18 @@ bool is_fsdp(const ImportedScenario& imported) {
 // FSDP updates parameters in the type in which they are made, nearly always the checkpoint's bf16,
 // and its policy reduces in fp32 (components/distributed/config.py).
 void read_automodel_type(JsonKeys& model, ImportedScenario& out) {
-  const std::string type = model.text("torch_dtype").value_or("auto");
+  // transformers renamed the key.
+  const char* name = model.has("dtype") ? "dtype" : "torch_dtype";
+  const std::string type = model.text(name).value_or("auto");
+  const std::string key = model.path_of(name);
   if (!is_fsdp(out)) return;
-  const std::string key = model.path_of("torch_dtype");
   if (type.find("bf") != std::string::npos || type == "auto") {
     out.set_word("training.master_precision", "bf16", key);
     out.set_word("training.reduce_precision", "fp32", key);
     if (type == "auto") out.warnings.push_back(key + ": the checkpoint counts as bfloat16");
   } else if (type.find("32") == std::string::npos) {
-    out.warnings.push_back(fmt::format("{} {}: parameters count as float32", key, type));
+    out.fail(ErrorCode::kBadValue, key, type + " is no type that FSDP updates parameters in",
+             "auto, bfloat16 or float32");
   }
 }
 
@@ -146,9 +149,23 @@ void read_automodel_model(JsonKeys& root, ImportedScenario& out) {
   }
   if (name) out.set_word("model", *name, key);
   read_automodel_type(model, out);
-  model.without_effect({"_target_", "trust_remote_code", "is_meta_device", "backend",
-                        "use_liger_kernel", "output_hidden_states", "attn_implementation",
-                        "use_sdpa_patching", "force_hf", "text_config"});
+  JsonKeys backend = model.section("backend");
+  std::string dispatcher = backend.text("dispatcher").value_or("torch");
+  if (backend.boolean("enable_deepep").value_or(false)) dispatcher = "deepep";
+  if (dispatcher != "torch") {
+    out.warnings.push_back(
+        fmt::format("model.backend: tokens travel by {}, which `--set "
+                    "model.moe.dispatcher={}` says to a forecast",
+                    dispatcher, dispatcher));
+  }
+  backend.without_effect({"_target_", "attn", "linear", "rms_norm", "rope_fusion", "experts",
+                          "fake_balanced_gate", "fake_gate_noise", "gate_precision",
+                          "enable_hf_state_dict_adapter", "enable_fsdp_optimizations",
+                          "enable_fsdp_optimization"});
+  backend.may_change_cost();
+  model.without_effect({"_target_", "trust_remote_code", "is_meta_device", "use_liger_kernel",
+                        "output_hidden_states", "attn_implementation", "use_sdpa_patching",
+                        "force_hf", "text_config"});
   model.may_change_cost();
 }
 

@@ -15,7 +15,7 @@
 namespace stepcast {
 namespace {
 
-Scenario packed(const std::string& training, int dp = 1, int zero = 0, int global_batch = 8) {
+Scenario packed(const std::string& training, int dp = 1, int zero = 2, int global_batch = 8) {
   testing::GptCase c;
   c.framework = "fsdp";
   c.cluster = R"("base": "dgx-h100")";

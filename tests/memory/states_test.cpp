@@ -52,6 +52,7 @@ TEST(States, OfBf16MomentsAreSixPlusEightOverN) {
 TEST(States, OfParametersWithoutAnFp32CopyAreEightBytes) {
   GptCase c;
   c.framework = "fsdp";
+  c.zero = 2;
   c.extra_training = R"(, "master_precision": "bf16")";
   EXPECT_EQ(state_bytes(gpt(c), 1000).total(), (2 + 2 + 2 + 2) * 1000);
   c.extra_training += R"(, "moments_precision": "fp32")";

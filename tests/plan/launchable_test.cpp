@@ -68,6 +68,8 @@ TEST(Launchable, DeepSpeedShardsParametersOrTensors) {
   EXPECT_FALSE(all_of(text + "{}}", zero_with_tensor).contains(3));
   EXPECT_EQ(all_of(text + R"({"tp":2}})", overlaps), std::set<bool>{false});
   EXPECT_EQ(all_of(text + R"({"tp":2,"zero":3}})", zero_with_tensor), std::set<int>{3});
+  const auto tensor = [](const Layout& layout) { return layout.tp; };
+  EXPECT_EQ(all_of(text + R"({"zero":3}})", tensor), std::set<std::int64_t>{1});
 }
 
 TEST(Launchable, AReleaseOffersWhatItHad) {
