@@ -34,7 +34,7 @@ class BoundMaker {
   // framework_bytes() beside it.
   Bound relaxed(bool any_recompute);
 
-  // What its fullest stage holds through the whole step; 0 of a layout that has no bound.
+  // Bytes that its fullest stage holds through the whole step; 0 of a layout that has no bound.
   ByteCount held();
 
   // Blocks of the layout by stage: layouts that share all of them have passes that cost as much.

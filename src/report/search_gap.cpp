@@ -18,6 +18,7 @@ std::optional<double> gap_of(const SearchResult& result, const Prediction& best)
 std::string gap_text(const SearchResult& result, const Prediction& best) {
   const std::optional<double> gap = gap_of(result, best);
   if (!gap || result.proven) return "";
+  if (*gap == 0) return "the best there is, with near ties left";
   return fmt::format("at most {} from the best", percent_text(*gap, 0));
 }
 

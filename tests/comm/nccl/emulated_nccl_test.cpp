@@ -246,7 +246,7 @@ TEST(EmulatedNccl, SixteenBitTypesAreRoundedAsTheirs) {
     const std::string error = error_of([&] {
       world->start_all_reduce({data.data(), 1, DataType::kInt64}, Reduction::kSum, nullptr);
     });
-    EXPECT_TRUE(has(error, "fp32, fp16 and bf16")) << error;
+    EXPECT_TRUE(has(error, "fp32, fp16, bf16 and fp8")) << error;
   });
 }
 
