@@ -6,11 +6,11 @@
 // each other by sequences, and each sequence is a call of its own, because halves of the sequences
 // do not lie side by side.
 #include <algorithm>
-#include <type_traits>
 
 #include "core/assert.h"
 #include "execute/live_arrays.h"
 #include "execute/operation_call.h"
+#include "execute/run_by_kind.h"
 
 namespace stepcast {
 namespace {
@@ -388,24 +388,8 @@ class ContextCall {
   std::int64_t ring_, place_;
 };
 
-template <class Work>
-concept InContext = requires(ContextCall& context, const Work& work) {
-  context.run(work);
-};
-
 }  // namespace
 
-bool run_on_context(const OperationCall& call) {
-  return std::visit(
-      [&](const auto& work) {
-        using Work = std::decay_t<decltype(work)>;
-        if constexpr (InContext<Work>) {
-          return ContextCall(call).run(work);
-        } else {
-          return false;
-        }
-      },
-      call.operation.work);
-}
+bool run_on_context(const OperationCall& call) { return run_by_kind<ContextCall>(call); }
 
 }  // namespace stepcast

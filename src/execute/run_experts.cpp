@@ -2,11 +2,11 @@
 // The operations of a layer of experts. The program has their largest sizes; how many rows there
 // are is known when the router has chosen, and goes from buffer to buffer beside the rows.
 #include <algorithm>
-#include <type_traits>
 
 #include "core/assert.h"
 #include "execute/call_kernel.h"
 #include "execute/live_arrays.h"
+#include "execute/run_by_kind.h"
 #include "kernels/cpu/experts.h"
 
 namespace stepcast {
@@ -192,11 +192,6 @@ class ExpertCall {
   VariantKernels& kernels_;
 };
 
-template <class Work>
-concept OfExperts = requires(ExpertCall& experts, const Work& work) {
-  experts.run(work);
-};
-
 }  // namespace
 
 std::vector<std::int64_t> count_chosen(const OperationCall& call, const ExpertShape& shape,
@@ -216,18 +211,6 @@ Tensor order_on_device(const OperationCall& call, const ExpertRows& rows) {
   return out;
 }
 
-bool run_on_experts(const OperationCall& call) {
-  return std::visit(
-      [&](const auto& work) {
-        using Work = std::decay_t<decltype(work)>;
-        if constexpr (OfExperts<Work>) {
-          ExpertCall(call).run(work);
-          return true;
-        } else {
-          return false;
-        }
-      },
-      call.operation.work);
-}
+bool run_on_experts(const OperationCall& call) { return run_by_kind<ExpertCall>(call); }
 
 }  // namespace stepcast

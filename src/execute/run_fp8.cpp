@@ -2,12 +2,12 @@
 // Copies in fp8 that products read: with scales of tensors now (current) or of the step before
 // (delayed). docs/fp8.md says which copies there are.
 #include <algorithm>
-#include <type_traits>
 
 #include "core/assert.h"
 #include "execute/call_kernel.h"
 #include "execute/live_arrays.h"
 #include "execute/operation_call.h"
+#include "execute/run_by_kind.h"
 #include "program/executor_workspace.h"
 #include "program/fp8_operands.h"
 
@@ -193,24 +193,8 @@ class Fp8Call {
   Kernels& kernels_;
 };
 
-template <class Work>
-concept OfFp8 = requires(Fp8Call& fp8, const Work& work) {
-  fp8.run(work);
-};
-
 }  // namespace
 
-bool run_on_fp8(const OperationCall& call) {
-  return std::visit(
-      [&](const auto& work) {
-        using Work = std::decay_t<decltype(work)>;
-        if constexpr (OfFp8<Work>) {
-          return Fp8Call(call).run(work);
-        } else {
-          return false;
-        }
-      },
-      call.operation.work);
-}
+bool run_on_fp8(const OperationCall& call) { return run_by_kind<Fp8Call>(call); }
 
 }  // namespace stepcast
