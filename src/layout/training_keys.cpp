@@ -110,7 +110,6 @@ void settle_fp8_recipe(Scenario& s, bool stated) {
   s.training.fp8_recipe = traits_of(s.training.framework).fp8_recipe;
 }
 
-// Autograd's gradients are of the type of their parameters, and so are PyTorch's states.
 bool has_narrow_weights(const Scenario& s) {
   return s.training.master_precision != DataType::kFp32;
 }
@@ -119,15 +118,18 @@ void settle_document_deviation(Scenario& s, bool stated) {
   if (!stated) s.training.document_deviation = s.training.document_length;
 }
 
+// PyTorch's states are of the type of their parameters.
+DataType usual_moments(const Training& training) {
+  return training.optimizer == Optimizer::kAdamW ? training.master_precision : DataType::kFp32;
+}
+
 void settle_moments_precision(Scenario& s, bool stated) {
-  if (!stated && s.training.optimizer == Optimizer::kAdamW) {
-    s.training.moments_precision = s.training.master_precision;
-  }
+  if (!stated) s.training.moments_precision = usual_moments(s.training);
 }
 
 void settle_grad_precision(Scenario& s, bool stated) {
   if (stated) return;
-  if (has_narrow_weights(s)) {
+  if (has_narrow_weights(s)) {  // autograd's gradients are of the type of their parameters
     s.training.grad_precision = s.training.master_precision;
   } else if (traits_of(s.training.framework).gradients_fp32 ||
              s.training.wide() == DataType::kFp32) {
@@ -199,9 +201,7 @@ void settle_lora_rank(Scenario& s, bool stated) {
 
 bool trains_adapters(const Scenario& s) { return s.training.trains_adapters(); }
 bool states_moments(const Scenario& s) {
-  return s.training.moments_precision != (s.training.optimizer == Optimizer::kAdamW
-                                              ? s.training.master_precision
-                                              : DataType::kFp32);
+  return s.training.moments_precision != usual_moments(s.training);
 }
 bool has_early_stop(const Scenario& s) {
   return traits_of(s.training.framework).checkpoint_stops_early_since.has_value();

@@ -142,6 +142,13 @@ class InBf16 : public ::testing::TestWithParam<Case> {};
 // that have passed some ten roundings, whose errors have either sign.
 constexpr double kLossTolerance = 10 * 0x1p-9;
 
+void expect_near_losses(const TrainedRun& trained, const TrainedRun& reference, std::size_t steps) {
+  for (std::size_t s = 0; s < steps; ++s) {
+    EXPECT_NEAR(trained.loss[s] / reference.loss[s], 1, kLossTolerance) << "step " << s;
+    EXPECT_NEAR(trained.gradient_norm[s] / reference.gradient_norm[s], 1, 0.05) << "step " << s;
+  }
+}
+
 TEST_P(InBf16, TrainsNearFp32InTheMemoryThatWasForecast) {
   GptCase exact = small();
   const GptCase& rounded = GetParam().gpt;
@@ -150,10 +157,7 @@ TEST_P(InBf16, TrainsNearFp32InTheMemoryThatWasForecast) {
   const Scenario scenario = testing::gpt(rounded);
   const TrainedRun trained = train(scenario, kSteps, on_gpus());
   expect_forecast_peaks(scenario, trained);
-  for (std::size_t s = 0; s < kSteps; ++s) {
-    EXPECT_NEAR(trained.loss[s] / reference.loss[s], 1, kLossTolerance) << "step " << s;
-    EXPECT_NEAR(trained.gradient_norm[s] / reference.gradient_norm[s], 1, 0.05) << "step " << s;
-  }
+  expect_near_losses(trained, reference, kSteps);
   // Adam's first steps have the size of the learning rate, whatever the gradient: a gradient of the
   // other sign moves a weight of 0.02 by 2 * 3e-4 a step.
   EXPECT_LT(trained.model.relative_error(reference.model), 0.02);
@@ -360,10 +364,7 @@ TEST_P(InFp8OnGpus, TrainsAsOneRankOfTheCpu) {
   const TrainedRun reference = train(testing::fp8_scenario(one), kFewSteps);
   const TrainedRun trained = train(scenario, kFewSteps, on_gpus());
   expect_forecast_peaks(scenario, trained);
-  for (std::size_t s = 0; s < kFewSteps; ++s) {
-    EXPECT_NEAR(trained.loss[s] / reference.loss[s], 1, kLossTolerance) << "step " << s;
-    EXPECT_NEAR(trained.gradient_norm[s] / reference.gradient_norm[s], 1, 0.05) << "step " << s;
-  }
+  expect_near_losses(trained, reference, kFewSteps);
   EXPECT_LT(trained.model.relative_error(reference.model), 0.02);
 }
 
