@@ -68,6 +68,10 @@ void BM_Lower(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(lower(*scenario));
 }
 
+RepeatedUnits units_of(const Scenario& scenario) {
+  return find_units(scenario.cluster.topology, scenario.cluster.spec.gpus_per_domain());
+}
+
 void BM_PlaceTraffic(benchmark::State& state) {
   const auto scenario = scenario_of(state);
   if (!scenario) return state.SkipWithError(to_string(scenario.error()).c_str());
@@ -75,7 +79,8 @@ void BM_PlaceTraffic(benchmark::State& state) {
   const RankGrid grid(scenario->layout);
   const Program program = lower(*scenario);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(place_traffic(*scenario, program, grid, collectives));
+    benchmark::DoNotOptimize(
+        place_traffic(*scenario, program, grid, collectives, kNoStamps, units_of(*scenario)));
   }
 }
 
@@ -84,7 +89,8 @@ void BM_FindSymmetry(benchmark::State& state) {
   if (!scenario) return state.SkipWithError(to_string(scenario.error()).c_str());
   const CollectiveCosts collectives(scenario->cluster, source_folders().profiles);
   const RankGrid grid(scenario->layout);
-  const Traffic traffic = place_traffic(*scenario, lower(*scenario), grid, collectives);
+  const Traffic traffic =
+      place_traffic(*scenario, lower(*scenario), grid, collectives, kNoStamps, units_of(*scenario));
   std::size_t classes = 0;
   for (auto _ : state) {
     classes = find_symmetry(*scenario, grid, traffic, collectives, true).ranks.size();

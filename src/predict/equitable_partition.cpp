@@ -2,6 +2,7 @@
 #include "predict/equitable_partition.h"
 
 #include <algorithm>
+#include <cmath>
 #include <compare>
 #include <cstddef>
 #include <numeric>
@@ -20,6 +21,12 @@ std::uint64_t scramble(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
   return x ^ (x >> 31);
+}
+
+// Numbers of edges are whole, but for weights of one orbit that rounding tells apart.
+std::uint64_t in_parts(double seen) {
+  constexpr double kParts = 1 << 10;
+  return static_cast<std::uint64_t>(std::llround(seen * kParts));
 }
 
 // A sum over the edges of a vertex. Sums commute, so the order of the edges does not matter, and a
@@ -107,8 +114,8 @@ class Refinement {
       for (std::int32_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
         const Signature added = term.with(graph_.label[at(e)]);
         Signature& around = signatures_[at(graph_.neighbour[at(e)])];
-        around.first += added.first;
-        around.second += added.second;
+        around.first += added.first * graph_.seen[at(e)];
+        around.second += added.second * graph_.seen[at(e)];
       }
     }
   }
@@ -196,8 +203,9 @@ class Refinement {
       const std::int32_t neighbour = graph_.neighbour[at(e)];
       const Signature removed = before.with(graph_.label[at(e)]);
       const Signature added = after.with(graph_.label[at(e)]);
-      signatures_[at(neighbour)].first += added.first - removed.first;
-      signatures_[at(neighbour)].second += added.second - removed.second;
+      const std::uint64_t times = graph_.seen[at(e)];
+      signatures_[at(neighbour)].first += (added.first - removed.first) * times;
+      signatures_[at(neighbour)].second += (added.second - removed.second) * times;
       mark(neighbour);
     }
   }
@@ -239,22 +247,26 @@ WeightedGraph weighted_graph(std::vector<std::uint64_t> colour,
   std::partial_sum(graph.begin.begin(), graph.begin.end(), graph.begin.begin());
   graph.neighbour.resize(2 * edges.size());
   graph.label.resize(2 * edges.size());
+  graph.seen.resize(2 * edges.size());
   auto next = graph.begin;
-  const auto put = [&](std::int32_t from, std::int32_t to, std::uint64_t label) {
+  const auto put = [&](std::int32_t from, std::int32_t to, std::uint64_t label, double seen) {
     const std::size_t place = at(next[at(from)]++);
     graph.neighbour[place] = to;
     graph.label[place] = label;
+    graph.seen[place] = in_parts(seen);
   };
   for (const LabelledEdge& edge : edges) {
-    put(edge.from, edge.to, edge.label);
-    put(edge.to, edge.from, edge.label);
+    put(edge.from, edge.to, edge.label, edge.seen_by_to);
+    put(edge.to, edge.from, edge.label, edge.seen_by_from);
   }
   return graph;
 }
 
 std::vector<std::int32_t> equitable_partition(const WeightedGraph& graph) {
   STEPCAST_ASSERT(graph.begin.size() == graph.colour.size() + 1, "a row for every vertex");
-  STEPCAST_ASSERT(graph.neighbour.size() == graph.label.size(), "a label for every edge");
+  STEPCAST_ASSERT(
+      graph.neighbour.size() == graph.label.size() && graph.neighbour.size() == graph.seen.size(),
+      "a label and a number for every edge");
   return Refinement(graph).run();
 }
 

@@ -19,11 +19,15 @@ struct WeightedGraph {
   std::vector<std::int32_t> begin;      // by vertex, one more at the end: into the next two
   std::vector<std::int32_t> neighbour;  // by end of an edge
   std::vector<std::uint64_t> label;     // by end of an edge: a kind, or the bits of a weight
+  std::vector<std::uint64_t> seen;      // by end of an edge: so many its neighbour has of it
 };
 
+// A vertex may stand for several that are alike. Then each of them has so many edges of this label to
+// those that the other vertex stands for.
 struct LabelledEdge {
   std::int32_t from, to;
   std::uint64_t label = 0;
+  double seen_by_from = 1, seen_by_to = 1;
 };
 // Each edge stands in the rows of its ends, in the order given here.
 WeightedGraph weighted_graph(std::vector<std::uint64_t> colour,

@@ -27,25 +27,34 @@ class LinkUse {
   std::vector<LinkTime> read() {
     for (const GroupTraffic& groups : in_.traffic.groups) add_groups(groups);
     for (const PairTraffic& pairs : in_.traffic.pairs) add_pairs(pairs);
+    // Links of an orbit are used alike.
+    for (std::size_t l = 0; l < use_.size(); ++l) {
+      const Orbits& orbits = in_.traffic.orbits;
+      const LinkId lowest = orbits.lowest_link(orbits.link_orbit(LinkId(l)));
+      if (lowest.index() != l) use_[l] = use_[lowest.index()];
+    }
     return std::move(use_);
   }
 
  private:
-  void add(const std::vector<LinkLoad>& loads, std::optional<TrafficKind> kind, double bytes) {
+  // `count` groups or pairs of one orbit.
+  void add(const std::vector<LinkLoad>& loads, std::optional<TrafficKind> kind, double bytes,
+           std::int64_t count) {
     for (const LinkLoad& load : loads) {
       const Link& link = in_.scenario.cluster.topology.links()[load.link.index()];
-      part_of(use_[load.link.index()], kind) +=
-          Seconds(load.weight * bytes / link.capacity.value());
+      const Orbits& orbits = in_.traffic.orbits;
+      const std::int32_t orbit = orbits.link_orbit(load.link);
+      const double times = static_cast<double>(count) / orbits.links_alike(orbit);
+      part_of(use_[orbits.lowest_link(orbit).index()], kind) +=
+          Seconds(load.weight * bytes * times / link.capacity.value());
     }
   }
 
   // Members of a group that spans stages issue the same of its collectives: the first one's count.
   void add_groups(const GroupTraffic& groups) {
     std::map<std::int32_t, Counts> counts;  // by stage
-    for (std::size_t g = 0; g < groups.members.size(); ++g) {
-      const std::vector<RankId>& members = groups.members[g];
-      if (members.empty()) continue;
-      const std::int32_t stage = in_.grid.point(members.front()).pp;
+    for (const GroupOrbit& orbit : groups.orbits) {
+      const std::int32_t stage = in_.grid.point(orbit.members.front()).pp;
       const auto [counted, fresh] = counts.try_emplace(stage);
       if (fresh) {
         counted->second =
@@ -53,11 +62,11 @@ class LinkUse {
       }
       for (const auto& [message, times] : counted->second) {
         const auto& [price, loads] =
-            groups.prices[g][static_cast<std::size_t>(groups.message(message))];
+            orbit.prices[static_cast<std::size_t>(groups.message(message))];
         if (price.work.value() <= 0) continue;
-        add(loads >= 0 ? groups.loads[g][static_cast<std::size_t>(loads)]
-                       : collectives_.loads(price, message.kind, devices_of(members)),
-            traffic_of(groups.group), price.work.value() * times);
+        add(loads >= 0 ? orbit.loads[static_cast<std::size_t>(loads)]
+                       : collectives_.loads(price, message.kind, devices_of(orbit.members)),
+            traffic_of(groups.group), price.work.value() * times, orbit.groups);
       }
     }
   }
@@ -92,9 +101,9 @@ class LinkUse {
         copied += static_cast<double>(copy->bytes);
       }
     }
-    for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
+    for (const PairOrbit& pair : pairs.orbits) {
       const auto kind = pairs.copy ? std::nullopt : std::optional(TrafficKind::kPipeline);
-      add(pairs.loads[p], kind, pairs.copy ? copied : pairs.prices[p].work.value() * messages);
+      add(pair.loads, kind, pairs.copy ? copied : pair.price.work.value() * messages, pair.pairs);
     }
   }
 

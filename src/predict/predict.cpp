@@ -285,9 +285,10 @@ Result<Prediction> Predictor::run() {
   const Program program = lower(scenario_, timed_orders(scenario_, pricing_));
   if (is_stopped()) return failure(Errors{});
   const bool alone = options_.alone.has_value();
+  const RepeatedUnits units = options_.fold ? pricing_.units : RepeatedUnits{};
   const auto place = [&](const Stamps& stamps) {
-    return alone ? Traffic{}
-                 : place_traffic(scenario_, program, grid, pricing_.collectives, stamps);
+    return alone ? Traffic{{grid.size(), 0}, {}, {}}
+                 : place_traffic(scenario_, program, grid, pricing_.collectives, stamps, units);
   };
   Traffic traffic = place(kNoStamps);
   const Stamps stamps = find_stamps(scenario_, program, grid, traffic, pricing_);

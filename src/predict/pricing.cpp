@@ -34,7 +34,8 @@ Result<std::unique_ptr<Pricing>> make_pricing(const Scenario& scenario, const Da
       new Pricing{{scenario.cluster.spec.accelerator, *profile, style_of(scenario, own_kernels),
                    scenario.training.framework, scenario.training.attention_kernel},
                   {scenario.cluster, folders.profiles, profile->mpi, profile->nccl, tuned_for},
-                  std::move(*errors)});
+                  std::move(*errors),
+                  find_units(scenario.cluster.topology, scenario.cluster.spec.gpus_per_domain())});
   if (!pricing->collectives.errors().empty()) return failure(pricing->collectives.errors());
   return pricing;
 }

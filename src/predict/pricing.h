@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "cluster/repeated_units.h"
 #include "core/result.h"
 #include "cost/collective_cost.h"
 #include "cost/kernel_cost.h"
@@ -18,6 +19,7 @@ struct Pricing {
   KernelCosts kernels;
   CollectiveCosts collectives;
   MeasuredErrors errors;
+  RepeatedUnits units;  // of the cluster
 };
 
 // Prices for the scenario's cluster (which must outlive them), profile, framework and

@@ -23,48 +23,62 @@ namespace {
 // left out, and tests/predict/stamped_passes_test.cpp holds it.
 constexpr double kMostLeftOut = 0.001;
 
-// The share of a link's capacity that some traffic uses.
+// The share of their capacity that some traffic uses of the links of an orbit.
 struct LinkUse {
-  LinkId link;
+  std::int32_t links;  // Orbits::link_orbit()
   double share;
 };
 
-// Sums shares by link. One sum serves many kinds of traffic, one after the other: a cluster has
-// many links, and one kind of traffic uses few.
+// Sums shares by orbit of links. One sum serves many kinds of traffic, one after the other: a
+// cluster has many links, and one kind of traffic uses few.
 class UseSum {
  public:
-  explicit UseSum(const std::vector<Link>& links) : links_(links), share_(links.size(), 0) {}
+  UseSum(const std::vector<Link>& links, const Orbits& orbits)
+      : links_(links), orbits_(orbits), share_(static_cast<std::size_t>(orbits.link_orbits()), 0) {}
 
-  void add(const std::vector<LinkLoad>& loads, double rate) {
+  // The loads of one activity of an orbit of `count`, at `rate`.
+  void add(const std::vector<LinkLoad>& loads, double rate, std::int64_t count) {
     for (const LinkLoad& load : loads) {
-      add(load.link, load.weight * rate / links_[load.link.index()].capacity.value());
+      const std::int32_t links = orbits_.link_orbit(load.link);
+      const double share = load.weight * rate / links_[load.link.index()].capacity.value();
+      at(links) += share * static_cast<double>(count) / orbits_.links_alike(links);
     }
   }
-  void add(LinkId link, double share) { at(link) += share; }
-  void raise(LinkId link, double share) { at(link) = std::max(at(link), share); }
+  void raise(std::int32_t links, double share) { at(links) = std::max(at(links), share); }
 
   // Returns what was summed since the last call.
   std::vector<LinkUse> take() {
     std::vector<LinkUse> out;
     out.reserve(used_.size());
-    for (const LinkId link : used_) {
-      out.push_back({link, std::exchange(share_[link.index()], 0)});
+    for (const std::int32_t links : used_) {
+      out.push_back({links, std::exchange(share_[static_cast<std::size_t>(links)], 0)});
     }
     used_.clear();
     return out;
   }
 
  private:
-  double& at(LinkId link) {
-    double& share = share_[link.index()];
-    if (share == 0) used_.push_back(link);
+  double& at(std::int32_t links) {
+    double& share = share_[static_cast<std::size_t>(links)];
+    if (share == 0) used_.push_back(links);
     return share;
   }
 
   const std::vector<Link>& links_;
+  const Orbits& orbits_;
   std::vector<double> share_;  // 0: not used
-  std::vector<LinkId> used_;
+  std::vector<std::int32_t> used_;
 };
+
+// The most on each link of several loads.
+std::vector<LinkLoad> most_of(std::vector<LinkLoad> loads) {
+  std::ranges::sort(loads, [](const LinkLoad& a, const LinkLoad& b) {
+    return a.link != b.link ? a.link < b.link : a.weight > b.weight;
+  });
+  const auto others = std::ranges::unique(loads, {}, &LinkLoad::link);
+  loads.erase(others.begin(), others.end());
+  return loads;
+}
 
 // Traffic of one kind beside the passes: the collectives of a stage on one stream, or the messages
 // from one stage to another.
@@ -106,9 +120,9 @@ class StampFinder {
         traffic_(traffic),
         pricing_(pricing),
         costs_(scenario, pricing.kernels, pricing.collectives),
-        sum_(scenario.cluster.topology.links()),
-        most_(scenario.cluster.topology.links()),
-        own_(scenario.cluster.topology.links().size(), 0) {}
+        sum_(scenario.cluster.topology.links(), traffic.orbits),
+        most_(scenario.cluster.topology.links(), traffic.orbits),
+        own_(static_cast<std::size_t>(traffic.orbits.link_orbits()), 0) {}
 
   Stamps find();
 
@@ -145,7 +159,7 @@ class StampFinder {
   std::map<std::pair<std::int32_t, AxisGroup>, std::vector<LinkUse>> uses_of_blocks_;  // by stage
   Stamps stamps_;
   UseSum sum_, most_;
-  std::vector<double> own_;  // by link: what the blocks of the stage at hand use
+  std::vector<double> own_;  // by orbit of links: what the blocks of the stage at hand use
 };
 
 void StampFinder::add_collective(const Role& role, InstructionIndex i) {
@@ -155,23 +169,24 @@ void StampFinder::add_collective(const Role& role, InstructionIndex i) {
   if (groups == nullptr || groups->in_blocks || call.message.bytes == 0) return;
   const auto message = static_cast<std::size_t>(groups->message(call.piece()));
   const RankId rank = grid_.rank({0, 0, 0, role.stage});
-  const auto group = static_cast<std::size_t>(grid_.group_of(call.group, rank));
-  const std::int32_t first = stage_of(groups->members[group].front());  // of those that it joins
+  const GroupOrbit& of_rank =
+      groups->orbits[static_cast<std::size_t>(traffic_.orbit_of(*groups, rank))];
+  const std::int32_t first = stage_of(of_rank.members.front());  // of those that it joins
   const auto [known, fresh] =
       of_collectives_.try_emplace({call.group, first, what.stream}, beside_.size());
   if (fresh) beside_.push_back({});
   Beside& own = beside_[known->second];
   own.issued[role.stage].push_back(i);
   if (first != role.stage) return;
-  own.time += groups->prices[group][message].price.time() * static_cast<double>(call.pieces);
+  own.time += of_rank.prices[message].price.time() * static_cast<double>(call.pieces);
   // Messages of one stream follow each other: the most of each link that one of them uses counts.
   if (!own.messages.insert(call.piece()).second) return;
-  for (std::size_t g = 0; g < groups->members.size(); ++g) {
-    if (groups->members[g].empty() || stage_of(groups->members[g].front()) != first) continue;
-    const Priced& priced = groups->prices[g][message];
+  for (const GroupOrbit& orbit : groups->orbits) {
+    if (stage_of(orbit.members.front()) != first) continue;
+    const Priced& priced = orbit.prices[message];
     if (priced.loads < 0) continue;
-    sum_.add(groups->loads[g][static_cast<std::size_t>(priced.loads)],
-             priced.price.rate_bound.value());
+    sum_.add(orbit.loads[static_cast<std::size_t>(priced.loads)], priced.price.rate_bound.value(),
+             orbit.groups);
   }
   for (const auto& [link, share] : own.use) most_.raise(link, share);
   for (const auto& [link, share] : sum_.take()) most_.raise(link, share);
@@ -182,8 +197,8 @@ void StampFinder::add_collective(const Role& role, InstructionIndex i) {
 Beside& StampFinder::messages_over(const PairTraffic& pairs) {
   const auto [known, fresh] = of_pairs_.try_emplace(&pairs, beside_.size());
   if (!fresh) return beside_[known->second];
-  for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
-    sum_.add(pairs.loads[p], pairs.prices[p].rate_bound.value());
+  for (const PairOrbit& pair : pairs.orbits) {
+    sum_.add(pair.loads, pair.price.rate_bound.value(), pair.pairs);
   }
   beside_.push_back({sum_.take(), -1, {}, {}, {}});
   return beside_.back();
@@ -195,7 +210,7 @@ void StampFinder::add_transfers(const Role& role, const IssuedTransfers& issued)
     const PairTraffic& pairs = *traffic_.find(sends ? role.stage : peer, sends ? peer : role.stage);
     Beside& own = messages_over(pairs);
     if (sends) {
-      own.time += pairs.prices.front().time() * static_cast<double>(instructions.size());
+      own.time += pairs.orbits.front().price.time() * static_cast<double>(instructions.size());
     }
     std::vector<InstructionIndex>& of_stage = own.issued[role.stage];
     of_stage.insert(of_stage.end(), instructions.begin(), instructions.end());
@@ -206,7 +221,7 @@ void StampFinder::add_copy(const Role& role, InstructionIndex i, const HostCopy&
   const PairTraffic& pairs = *traffic_.find_copies(role.stage, copy.direction);
   Beside& own = messages_over(pairs);
   own.issued[role.stage].push_back(i);
-  own.time += Bytes(static_cast<double>(copy.bytes)) / pairs.prices.front().rate_bound;
+  own.time += Bytes(static_cast<double>(copy.bytes)) / pairs.orbits.front().price.rate_bound;
 }
 
 // Passes of one stage run beside those of another, whose groups may use the same links.
@@ -219,20 +234,21 @@ void StampFinder::add_passes_of_stages() {
   };
   constexpr std::int32_t kNobody = -1, kSeveral = -2;
   std::vector<Sent> sent;
-  std::vector<std::int32_t> stage_on(own_.size(), kNobody);  // by link
+  std::vector<std::int32_t> stage_on(own_.size(), kNobody);  // by orbit of links
   for (const GroupTraffic& groups : traffic_.groups) {
     if (!groups.in_blocks || groups.group.crosses_stages()) continue;
     for (const Role& role : program_.roles) {
       sent.push_back({&role, groups.group, use_of_blocks(role, groups)});
       for (const auto& [link, share] : sent.back().use) {
-        std::int32_t& stage = stage_on[link.index()];
+        std::int32_t& stage = stage_on[static_cast<std::size_t>(link)];
         stage = stage == kNobody || stage == role.stage ? role.stage : kSeveral;
       }
     }
   }
   for (Sent& one : sent) {
-    std::erase_if(one.use,
-                  [&](const LinkUse& use) { return stage_on[use.link.index()] != kSeveral; });
+    std::erase_if(one.use, [&](const LinkUse& use) {
+      return stage_on[static_cast<std::size_t>(use.links)] != kSeveral;
+    });
     if (one.use.empty()) continue;
     Beside& own = beside_.emplace_back();
     own.use = std::move(one.use);
@@ -323,19 +339,17 @@ const std::vector<LinkUse>& StampFinder::use_of_blocks(const Role& role,
   const auto [known, fresh] = uses_of_blocks_.try_emplace({role.stage, groups.group});
   if (!fresh) return known->second;
   const std::vector<Message> messages = messages_of(role, groups.group);
-  std::vector<std::vector<LinkUse>> of_groups;  // the most on each link
-  for (std::size_t g = 0; g < groups.members.size(); ++g) {
-    const std::vector<RankId>& members = groups.members[g];
-    if (members.empty() || stage_of(members.front()) != role.stage) continue;
-    const std::vector<DeviceId> devices = devices_of(members);
-    for (const auto& [way, price] : groups.fastest(g, messages)) {
-      sum_.add(pricing_.collectives.loads(price, way.kind, devices), price.rate_bound.value());
-      for (const auto& [link, share] : sum_.take()) most_.raise(link, share);
+  for (const GroupOrbit& orbit : groups.orbits) {
+    if (stage_of(orbit.members.front()) != role.stage) continue;
+    const std::vector<DeviceId> devices = devices_of(orbit.members);
+    std::vector<LinkLoad> all;
+    for (const auto& [way, price] : groups.fastest(orbit, messages)) {
+      for (LinkLoad load : pricing_.collectives.loads(price, way.kind, devices)) {
+        load.weight *= price.rate_bound.value();
+        all.push_back(load);
+      }
     }
-    of_groups.push_back(most_.take());
-  }
-  for (const std::vector<LinkUse>& of_group : of_groups) {
-    for (const auto& [link, share] : of_group) sum_.add(link, share);
+    sum_.add(most_of(std::move(all)), 1, orbit.groups);
   }
   return known->second = sum_.take();
 }
@@ -343,7 +357,7 @@ const std::vector<LinkUse>& StampFinder::use_of_blocks(const Role& role,
 double StampFinder::share_lost(const Beside& beside) const {
   double lost = 0;
   for (const auto& [link, use] : beside.use) {
-    const double own = own_[link.index()];
+    const double own = own_[static_cast<std::size_t>(link)];
     // Siblings in lockstep are in the price of the macro activity.
     if (own > 0) lost = std::max(lost, 1 - std::max(1.0, own) / (use + own));
   }
@@ -352,14 +366,14 @@ double StampFinder::share_lost(const Beside& beside) const {
 
 std::vector<Meeting> StampFinder::find_meetings(const Role& role, const GroupTraffic& groups) {
   const std::vector<LinkUse>& own = use_of_blocks(role, groups);
-  for (const auto& [link, use] : own) own_[link.index()] = use;
+  for (const auto& [link, use] : own) own_[static_cast<std::size_t>(link)] = use;
   std::vector<Meeting> out;
   for (const Beside& beside : beside_) {
     if (beside.stage == role.stage) continue;
     const double share = share_lost(beside);
     if (share > 1e-9) out.push_back({&beside, share});
   }
-  for (const auto& [link, use] : own) own_[link.index()] = 0;
+  for (const auto& [link, use] : own) own_[static_cast<std::size_t>(link)] = 0;
   return out;
 }
 

@@ -40,49 +40,75 @@ enum Colour : std::uint64_t {
 };
 constexpr std::uint64_t kLoadLabel = 7, kSiblingLabel = 8, kNodeLabel = 9;
 
-// A distinct load of a group or pair: group or pair `index` of Traffic::groups[k] or pairs[k].
+// A distinct load of an orbit of groups or pairs: orbit `index` of Traffic::groups[k] or pairs[k].
 struct Activity {
   bool is_pair;
   std::size_t k;
   std::size_t index;
   std::size_t load;
   std::int32_t vertex;
+  double count;  // that the orbit stands for
+};
+
+// Loads of one orbit on one of its links, as one of its activities sees them.
+struct OrbitLoad {
+  std::int32_t link;  // the orbit
+  double weight;
+  double links;  // of the orbit, that the activity loads so
 };
 
 class SymmetryFinder {
  public:
   SymmetryFinder(const Scenario& scenario, const RankGrid& grid, const Traffic& traffic,
                  const CollectiveCosts& costs)
-      : scenario_(scenario), grid_(grid), traffic_(traffic), costs_(costs) {}
+      : scenario_(scenario),
+        grid_(grid),
+        traffic_(traffic),
+        costs_(costs),
+        orbits_(traffic.orbits) {}
 
   Symmetry find(bool fold);
 
  private:
   template <class Visit>
   void for_each_load(Visit visit) const;
+  std::vector<OrbitLoad> orbit_loads(const std::vector<LinkLoad>& loads) const;
+  // So many of the activities that `count` says load one link of the orbit.
+  double seen_by_link(const OrbitLoad& load, double count) const {
+    return load.links * count / orbits_.links_alike(load.link);
+  }
+  double capacity_of(std::int32_t links) const {  // of an orbit, of one of them
+    const LinkId link = orbits_.lowest_link(links);
+    return scenario_.cluster.topology.links()[link.index()].capacity.value();
+  }
   void find_binding_links();
   void drop_implied_links(const std::vector<bool>& binds);
   void add_vertices();
   void add_edges();
   void add_sibling_links();
   void add_sibling_links(const GroupTraffic& groups, std::int32_t base);
+  void add_nodes(const GroupOrbit& groups, std::int32_t vertex);
+  std::int32_t lowest_node(DeviceId device) const;
+  double nodes_alike(std::int32_t lowest) const;
   std::vector<std::int32_t> classes(bool fold) const;
   Symmetry describe(const std::vector<std::int32_t>& class_of) const;
   void describe_traffic(const std::vector<std::int32_t>& class_of, Symmetry& out) const;
   void add_loads(const std::vector<std::int32_t>& class_of_link, Symmetry& out) const;
-  void edge(std::int32_t a, std::int32_t b, std::uint64_t label) {
-    edges_.push_back({a, b, label});
+  void edge(std::int32_t a, std::int32_t b, std::uint64_t label, double seen_by_a,
+            double seen_by_b) {
+    edges_.push_back({a, b, label, seen_by_a, seen_by_b});
   }
 
   const Scenario& scenario_;
   const RankGrid& grid_;
   const Traffic& traffic_;
   const CollectiveCosts& costs_;
+  const Orbits& orbits_;
   std::vector<std::uint64_t> colour_;
   std::vector<std::int32_t> group_base_, pair_base_;  // first vertex of each kind
-  std::vector<std::int32_t> link_vertex_;             // by LinkId; -1: cannot bind
-  std::map<std::int64_t, std::int32_t> node_vertex_;  // of nodes with siblings
-  std::vector<LinkId> binding_;
+  std::vector<std::int32_t> link_vertex_;             // by orbit of links; -1: cannot bind
+  std::map<std::int32_t, std::int32_t> node_vertex_;  // of nodes with siblings
+  std::vector<std::int32_t> binding_;                 // orbits of links
   std::vector<LabelledEdge> edges_;
 };
 
@@ -91,95 +117,175 @@ template <class Visit>
 void SymmetryFinder::for_each_load(Visit visit) const {
   for (std::size_t k = 0; k < traffic_.groups.size(); ++k) {
     const GroupTraffic& groups = traffic_.groups[k];
-    for (std::size_t g = 0; g < groups.members.size(); ++g) {
-      for (std::size_t d = 0; d < groups.loads[g].size(); ++d) {
+    for (std::size_t o = 0; o < groups.orbits.size(); ++o) {
+      const GroupOrbit& orbit = groups.orbits[o];
+      for (std::size_t d = 0; d < orbit.loads.size(); ++d) {
         double rate = 0;
-        for (const Priced& priced : groups.prices[g]) {
+        for (const Priced& priced : orbit.prices) {
           if (priced.loads != static_cast<std::int32_t>(d)) continue;
           rate = std::max(rate, priced.price.rate_bound.value());
         }
-        const Activity activity{false, k, g, d, group_base_[k] + static_cast<std::int32_t>(g)};
-        visit(activity, rate, groups.loads[g][d]);
+        const Activity activity{false,
+                                k,
+                                o,
+                                d,
+                                group_base_[k] + static_cast<std::int32_t>(o),
+                                static_cast<double>(orbit.groups)};
+        visit(activity, rate, orbit.loads[d]);
       }
     }
   }
   for (std::size_t k = 0; k < traffic_.pairs.size(); ++k) {
-    const PairTraffic& pairs = traffic_.pairs[k];
-    for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
-      const Activity activity{true, k, p, 0, pair_base_[k] + static_cast<std::int32_t>(p)};
-      visit(activity, pairs.prices[p].rate_bound.value(), pairs.loads[p]);
+    for (std::size_t o = 0; o < traffic_.pairs[k].orbits.size(); ++o) {
+      const PairOrbit& pair = traffic_.pairs[k].orbits[o];
+      const Activity activity{true,
+                              k,
+                              o,
+                              0,
+                              pair_base_[k] + static_cast<std::int32_t>(o),
+                              static_cast<double>(pair.pairs)};
+      visit(activity, pair.price.rate_bound.value(), pair.loads);
     }
   }
+}
+
+// Equal loads on links of one orbit are one. They come in the order of links and weights.
+std::vector<OrbitLoad> SymmetryFinder::orbit_loads(const std::vector<LinkLoad>& loads) const {
+  std::vector<OrbitLoad> all, out;
+  all.reserve(loads.size());
+  for (const LinkLoad& load : loads) all.push_back({orbits_.link_orbit(load.link), load.weight, 1});
+  if (orbits_.symmetries() == 0) return all;
+  std::ranges::sort(all, [](const OrbitLoad& a, const OrbitLoad& b) {
+    return a.link != b.link ? a.link < b.link : a.weight < b.weight;
+  });
+  for (const OrbitLoad& load : all) {
+    if (!out.empty() && out.back().link == load.link && out.back().weight == load.weight) {
+      ++out.back().links;
+    } else {
+      out.push_back(load);
+    }
+  }
+  return out;
 }
 
 // A link that stays below its capacity when everything that uses it runs at full rate constrains
 // nothing and takes no part.
 void SymmetryFinder::find_binding_links() {
-  const std::vector<Link>& links = scenario_.cluster.topology.links();
-  std::vector<double> demand(links.size(), 0);
-  for_each_load([&](const Activity&, double rate, const std::vector<LinkLoad>& loads) {
-    for (const LinkLoad& load : loads) demand[load.link.index()] += rate * load.weight;
+  const auto count = static_cast<std::size_t>(orbits_.link_orbits());
+  std::vector<double> demand(count, 0);  // on all links of an orbit
+  for_each_load([&](const Activity& activity, double rate, const std::vector<LinkLoad>& loads) {
+    for (const LinkLoad& load : loads) {
+      demand[static_cast<std::size_t>(orbits_.link_orbit(load.link))] +=
+          rate * load.weight * activity.count;
+    }
   });
-  std::vector<bool> binds(links.size(), false);
-  for (std::size_t l = 0; l < links.size(); ++l) {
-    binds[l] = demand[l] > links[l].capacity.value() * (1 + 1e-9);
-    if (binds[l]) binding_.emplace_back(l);
+  std::vector<bool> binds(count, false);
+  for (std::size_t l = 0; l < count; ++l) {
+    if (demand[l] == 0) continue;
+    const auto orbit = static_cast<std::int32_t>(l);
+    binds[l] = demand[l] > capacity_of(orbit) * orbits_.links_alike(orbit) * (1 + 1e-9);
+    if (binds[l]) binding_.push_back(orbit);
   }
   drop_implied_links(binds);
-  link_vertex_.assign(links.size(), -1);
-  for (const LinkId link : binding_) {
-    link_vertex_[link.index()] = static_cast<std::int32_t>(colour_.size());
-    colour_.push_back(mix(kLinkColour, links[link.index()].capacity.value()));
+  link_vertex_.assign(count, -1);
+  for (const std::int32_t link : binding_) {
+    link_vertex_[static_cast<std::size_t>(link)] = static_cast<std::int32_t>(colour_.size());
+    colour_.push_back(mix(kLinkColour, capacity_of(link)));
   }
 }
 
 // Links in a row carry the same loads of the same activities (a NIC's PCIe link and its port): the
-// narrowest one implies the others.
+// narrowest one implies the others. It does for orbits, too, because the activities of one orbit
+// have one rate.
 void SymmetryFinder::drop_implied_links(const std::vector<bool>& binds) {
-  const std::vector<Link>& all = scenario_.cluster.topology.links();
-  std::vector<std::uint64_t> users(all.size(), 0);
+  std::vector<std::uint64_t> users(binds.size(), 0);
   for_each_load([&](const Activity& activity, double, const std::vector<LinkLoad>& loads) {
     const std::uint64_t name = mix(mix(0, static_cast<std::uint64_t>(activity.vertex)),
                                    static_cast<std::uint64_t>(activity.load));
-    for (const LinkLoad& load : loads) {
-      if (!binds[load.link.index()]) continue;
-      std::uint64_t& hash = users[load.link.index()];
-      hash = mix(mix(hash, name), load.weight);
+    for (const OrbitLoad& load : orbit_loads(loads)) {
+      const auto link = static_cast<std::size_t>(load.link);
+      if (!binds[link]) continue;
+      users[link] = mix(mix(users[link], name), load.weight * seen_by_link(load, activity.count));
     }
   });
-  const auto narrower = [&](LinkId a, LinkId b) {
-    const double width_a = all[a.index()].capacity.value();
-    const double width_b = all[b.index()].capacity.value();
+  const auto narrower = [&](std::int32_t a, std::int32_t b) {
+    const double width_a = capacity_of(a), width_b = capacity_of(b);
     return width_a != width_b ? width_a < width_b : a < b;
   };
-  std::unordered_map<std::uint64_t, LinkId> narrowest;
+  const auto users_of = [&](std::int32_t link) { return users[static_cast<std::size_t>(link)]; };
+  std::unordered_map<std::uint64_t, std::int32_t> narrowest;
   narrowest.reserve(binding_.size());
-  for (const LinkId link : binding_) {
-    const auto [known, fresh] = narrowest.try_emplace(users[link.index()], link);
+  for (const std::int32_t link : binding_) {
+    const auto [known, fresh] = narrowest.try_emplace(users_of(link), link);
     if (!fresh && narrower(link, known->second)) known->second = link;
   }
-  std::erase_if(binding_, [&](LinkId link) { return narrowest[users[link.index()]] != link; });
+  std::erase_if(binding_, [&](std::int32_t link) { return narrowest[users_of(link)] != link; });
 }
 
 void SymmetryFinder::add_vertices() {
-  for (std::int32_t r = 0; r < grid_.size(); ++r) {
-    colour_.push_back(mix(kRankColour, static_cast<std::uint64_t>(grid_.point(RankId(r)).pp)));
+  for (std::int32_t o = 0; o < orbits_.count(); ++o) {
+    const std::int32_t stage = grid_.point(orbits_.lowest(o)).pp;
+    colour_.push_back(mix(kRankColour, static_cast<std::uint64_t>(stage)));
   }
   for (const GroupTraffic& groups : traffic_.groups) {
     group_base_.push_back(static_cast<std::int32_t>(colour_.size()));
-    for (const std::vector<Priced>& prices : groups.prices) {
+    for (const GroupOrbit& orbit : groups.orbits) {
       std::uint64_t colour = mix(kGroupColour, static_cast<std::uint64_t>(groups.group.hash()));
-      for (const Priced& priced : prices) colour = mix(colour, priced.price);
+      for (const Priced& priced : orbit.prices) colour = mix(colour, priced.price);
       colour_.push_back(colour);
     }
   }
   for (const PairTraffic& pairs : traffic_.pairs) {
     pair_base_.push_back(static_cast<std::int32_t>(colour_.size()));
-    for (const CollectivePrice& price : pairs.prices) {
+    for (const PairOrbit& pair : pairs.orbits) {
       std::uint64_t colour = mix(kPairColour, static_cast<std::uint64_t>(pairs.from_stage));
       if (pairs.copy) colour = mix(colour, 1 + static_cast<std::uint64_t>(*pairs.copy));
-      colour_.push_back(mix(mix(colour, static_cast<std::uint64_t>(pairs.to_stage)), price));
+      colour_.push_back(mix(mix(colour, static_cast<std::uint64_t>(pairs.to_stage)), pair.price));
     }
+  }
+}
+
+// Orbits of nodes are known by their lowest.
+std::int32_t SymmetryFinder::lowest_node(DeviceId device) const {
+  const Cluster& cluster = scenario_.cluster;
+  const std::int64_t node = cluster.node_of(device);
+  std::int64_t out = node;
+  for (std::int64_t i = 0; i < cluster.spec.gpus_per_node; ++i) {
+    const RankId rank(static_cast<std::int32_t>(node * cluster.spec.gpus_per_node + i));
+    if (rank.value >= grid_.size()) break;
+    out = std::min(out, cluster.node_of(DeviceId(orbits_.lowest(rank).value)));
+  }
+  return static_cast<std::int32_t>(out);
+}
+
+// Nodes of an orbit: its ranks, of which each has as many as the lowest.
+double SymmetryFinder::nodes_alike(std::int32_t lowest) const {
+  std::set<std::int32_t> orbits;
+  std::int64_t ranks = 0, own = 0;
+  for (std::int64_t i = 0; i < scenario_.cluster.spec.gpus_per_node; ++i) {
+    const std::int64_t rank = lowest * scenario_.cluster.spec.gpus_per_node + i;
+    if (rank >= grid_.size()) break;
+    ++own;
+    const std::int32_t orbit = orbits_.of(RankId(static_cast<std::int32_t>(rank)));
+    if (orbits.insert(orbit).second) ranks += orbits_.size(orbit);
+  }
+  return static_cast<double>(ranks) / static_cast<double>(own);
+}
+
+// The nodes that a group lies on, each once.
+void SymmetryFinder::add_nodes(const GroupOrbit& groups, std::int32_t vertex) {
+  std::set<std::int64_t> nodes;
+  std::map<std::int32_t, double> by_orbit;
+  for (const RankId rank : groups.members) {
+    const DeviceId device(rank.value);
+    if (nodes.insert(scenario_.cluster.node_of(device)).second) ++by_orbit[lowest_node(device)];
+  }
+  for (const auto& [lowest, count] : by_orbit) {
+    const auto next = static_cast<std::int32_t>(colour_.size());
+    const auto [known, fresh] = node_vertex_.try_emplace(lowest, next);
+    if (fresh) colour_.push_back(kNodeColour);
+    edge(vertex, known->second, kNodeLabel, count,
+         count * static_cast<double>(groups.groups) / nodes_alike(lowest));
   }
 }
 
@@ -188,44 +294,41 @@ void SymmetryFinder::add_vertices() {
 void SymmetryFinder::add_sibling_links(const GroupTraffic& groups, std::int32_t base) {
   struct Sent {
     std::int32_t group;
+    double count;
     Way way;
     BytesPerSecond rate;
     std::vector<LinkLoad> loads;
   };
   std::vector<Sent> sent;
-  for (std::size_t g = 0; g < groups.members.size(); ++g) {
-    const std::vector<RankId>& members = groups.members[g];
-    if (members.size() < 2 || has_own_links(members, scenario_.cluster)) continue;
-    const std::vector<DeviceId> devices = devices_of(members);
-    std::set<std::int64_t> nodes;
-    for (const DeviceId device : devices) nodes.insert(scenario_.cluster.node_of(device));
-    for (const std::int64_t node : nodes) {
-      const auto next = static_cast<std::int32_t>(colour_.size());
-      const auto [known, fresh] = node_vertex_.try_emplace(node, next);
-      if (fresh) colour_.push_back(kNodeColour);
-      edge(base + static_cast<std::int32_t>(g), known->second, kNodeLabel);
-    }
-    for (const auto& [way, price] : groups.fastest(g, groups.messages)) {
-      sent.push_back({base + static_cast<std::int32_t>(g), way, price.rate_bound,
+  for (std::size_t o = 0; o < groups.orbits.size(); ++o) {
+    const GroupOrbit& orbit = groups.orbits[o];
+    if (orbit.members.size() < 2 || has_own_links(orbit.members, scenario_.cluster)) continue;
+    const auto vertex = base + static_cast<std::int32_t>(o);
+    add_nodes(orbit, vertex);
+    const std::vector<DeviceId> devices = devices_of(orbit.members);
+    for (const auto& [way, price] : groups.fastest(orbit, groups.messages)) {
+      sent.push_back({vertex, static_cast<double>(orbit.groups), way, price.rate_bound,
                       costs_.loads(price, way.kind, devices)});
     }
   }
-  std::map<std::pair<Way, LinkId>, double> demand;
+  std::map<std::pair<Way, std::int32_t>, double> demand;  // on all links of an orbit
   for (const Sent& one : sent) {
     for (const LinkLoad& load : one.loads) {
-      demand[{one.way, load.link}] += load.weight * one.rate.value();
+      demand[{one.way, orbits_.link_orbit(load.link)}] +=
+          load.weight * one.rate.value() * one.count;
     }
   }
-  const std::vector<Link>& links = scenario_.cluster.topology.links();
-  std::map<std::pair<Way, LinkId>, std::int32_t> vertices;
+  std::map<std::pair<Way, std::int32_t>, std::int32_t> vertices;
   for (const Sent& one : sent) {
-    for (const LinkLoad& load : one.loads) {
-      const double capacity = links[load.link.index()].capacity.value();
-      if (demand.at({one.way, load.link}) <= capacity * (1 + 1e-9)) continue;
+    for (const OrbitLoad& load : orbit_loads(one.loads)) {
+      const double capacity = capacity_of(load.link);
+      const double all = capacity * orbits_.links_alike(load.link);
+      if (demand.at({one.way, load.link}) <= all * (1 + 1e-9)) continue;
       const auto next = static_cast<std::int32_t>(colour_.size());
       const auto [known, fresh] = vertices.try_emplace({one.way, load.link}, next);
       if (fresh) colour_.push_back(mix(kSiblingLinkColour, capacity));
-      edge(one.group, known->second, mix(kSiblingLabel, load.weight));
+      edge(one.group, known->second, mix(kSiblingLabel, load.weight), load.links,
+           seen_by_link(load, one.count));
     }
   }
 }
@@ -236,26 +339,32 @@ void SymmetryFinder::add_sibling_links() {
   }
 }
 
+// A rank is in one group of a kind, and at one end of one pair.
 void SymmetryFinder::add_edges() {
   for (std::size_t k = 0; k < traffic_.groups.size(); ++k) {
-    for (std::size_t g = 0; g < traffic_.groups[k].members.size(); ++g) {
-      for (const RankId rank : traffic_.groups[k].members[g]) {
-        edge(rank.value, group_base_[k] + static_cast<std::int32_t>(g), 1 + k);
-      }
+    const GroupTraffic& groups = traffic_.groups[k];
+    for (std::int32_t o = 0; o < orbits_.count(); ++o) {
+      const std::int32_t own = groups.of_ranks[static_cast<std::size_t>(o)];
+      if (own < 0) continue;
+      const auto count = static_cast<double>(groups.orbits[static_cast<std::size_t>(own)].groups);
+      edge(o, group_base_[k] + own, 1 + k, 1, static_cast<double>(orbits_.size(o)) / count);
     }
   }
   for (std::size_t k = 0; k < traffic_.pairs.size(); ++k) {
-    for (std::size_t p = 0; p < traffic_.pairs[k].senders.size(); ++p) {
+    for (std::size_t p = 0; p < traffic_.pairs[k].orbits.size(); ++p) {
+      const PairOrbit& pair = traffic_.pairs[k].orbits[p];
       const std::int32_t vertex = pair_base_[k] + static_cast<std::int32_t>(p);
-      edge(traffic_.pairs[k].senders[p].value, vertex, 1001 + 2 * k);
-      edge(traffic_.pairs[k].receivers[p].value, vertex, 1002 + 2 * k);
+      edge(orbits_.of(pair.sender), vertex, 1001 + 2 * k, 1, 1);
+      edge(orbits_.of(pair.receiver), vertex, 1002 + 2 * k, 1, 1);
     }
   }
   for_each_load([&](const Activity& activity, double, const std::vector<LinkLoad>& loads) {
     const std::uint64_t kind = mix(kLoadLabel, static_cast<std::uint64_t>(activity.load));
-    for (const LinkLoad& load : loads) {
-      const std::int32_t link = link_vertex_[load.link.index()];
-      if (link >= 0) edge(activity.vertex, link, mix(kind, load.weight));
+    for (const OrbitLoad& load : orbit_loads(loads)) {
+      const std::int32_t link = link_vertex_[static_cast<std::size_t>(load.link)];
+      if (link < 0) continue;
+      edge(activity.vertex, link, mix(kind, load.weight), load.links,
+           seen_by_link(load, activity.count));
     }
   });
 }
@@ -291,12 +400,19 @@ LocalClasses localise(const std::vector<std::int32_t>& class_of, std::int32_t ba
 
 Symmetry SymmetryFinder::describe(const std::vector<std::int32_t>& class_of) const {
   Symmetry out;
-  const LocalClasses ranks = localise(class_of, 0, static_cast<std::size_t>(grid_.size()));
-  out.class_of_rank = ranks.class_of;
-  out.ranks.resize(ranks.representative.size());
+  const LocalClasses ranks = localise(class_of, 0, static_cast<std::size_t>(orbits_.count()));
+  std::vector<std::size_t> sizes(ranks.representative.size(), 0);
+  for (std::int32_t o = 0; o < orbits_.count(); ++o) {
+    sizes[static_cast<std::size_t>(ranks.class_of[static_cast<std::size_t>(o)])] +=
+        static_cast<std::size_t>(orbits_.size(o));
+  }
+  out.ranks.resize(sizes.size());
+  for (std::size_t c = 0; c < sizes.size(); ++c) out.ranks[c].reserve(sizes[c]);
+  out.class_of_rank.reserve(static_cast<std::size_t>(grid_.size()));
   for (std::int32_t r = 0; r < grid_.size(); ++r) {
-    out.ranks[static_cast<std::size_t>(out.class_of_rank[static_cast<std::size_t>(r)])]
-        .emplace_back(r);
+    const std::int32_t own = ranks.class_of[static_cast<std::size_t>(orbits_.of(RankId(r)))];
+    out.class_of_rank.push_back(own);
+    out.ranks[static_cast<std::size_t>(own)].emplace_back(r);
   }
   describe_traffic(class_of, out);
 
@@ -304,9 +420,9 @@ Symmetry SymmetryFinder::describe(const std::vector<std::int32_t>& class_of) con
   const LocalClasses links = localise(class_of, link_base, binding_.size());
   std::vector<std::int32_t> class_of_link(link_vertex_.size(), -1);
   for (std::size_t c = 0; c < links.representative.size(); ++c) {
-    const LinkId link = binding_[static_cast<std::size_t>(links.representative[c])];
-    class_of_link[link.index()] = static_cast<std::int32_t>(c);
-    out.link_capacity.push_back(scenario_.cluster.topology.links()[link.index()].capacity.value());
+    const std::int32_t link = binding_[static_cast<std::size_t>(links.representative[c])];
+    class_of_link[static_cast<std::size_t>(link)] = static_cast<std::int32_t>(c);
+    out.link_capacity.push_back(capacity_of(link));
   }
   add_loads(class_of_link, out);
   return out;
@@ -315,15 +431,16 @@ Symmetry SymmetryFinder::describe(const std::vector<std::int32_t>& class_of) con
 void SymmetryFinder::describe_traffic(const std::vector<std::int32_t>& class_of,
                                       Symmetry& out) const {
   for (std::size_t k = 0; k < traffic_.groups.size(); ++k) {
-    LocalClasses local = localise(class_of, group_base_[k], traffic_.groups[k].members.size());
+    const std::vector<GroupOrbit>& orbits = traffic_.groups[k].orbits;
+    LocalClasses local = localise(class_of, group_base_[k], orbits.size());
     GroupClasses classes{std::move(local.class_of), std::move(local.representative), {}};
-    for (const std::int32_t g : classes.representative) {
-      classes.loads.emplace_back(traffic_.groups[k].loads[static_cast<std::size_t>(g)].size());
+    for (const std::int32_t o : classes.representative) {
+      classes.loads.emplace_back(orbits[static_cast<std::size_t>(o)].loads.size());
     }
     out.groups.push_back(std::move(classes));
   }
   for (std::size_t k = 0; k < traffic_.pairs.size(); ++k) {
-    LocalClasses local = localise(class_of, pair_base_[k], traffic_.pairs[k].senders.size());
+    LocalClasses local = localise(class_of, pair_base_[k], traffic_.pairs[k].orbits.size());
     PairClasses classes{std::move(local.class_of), std::move(local.representative), {}};
     classes.loads.resize(classes.representative.size());
     out.pairs.push_back(std::move(classes));
@@ -352,8 +469,10 @@ void SymmetryFinder::add_loads(const std::vector<std::int32_t>& class_of_link,
                                       ? group->loads[class_in(group->class_of)][activity.load]
                                       : pair->loads[class_in(pair->class_of)];
     for (const LinkLoad& load : loads) {
-      const std::int32_t link_class = class_of_link[load.link.index()];
-      if (link_class >= 0) accumulate(sum, link_class, load.weight);
+      const std::int32_t link = orbits_.link_orbit(load.link);
+      const std::int32_t link_class = class_of_link[static_cast<std::size_t>(link)];
+      if (link_class < 0) continue;
+      accumulate(sum, link_class, load.weight * activity.count / orbits_.links_alike(link));
     }
   });
 }

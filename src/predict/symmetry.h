@@ -19,13 +19,13 @@ struct ClassLoad {
 };
 
 struct GroupClasses {
-  std::vector<std::int32_t> class_of;                      // by group
-  std::vector<std::int32_t> representative;                // by class: a group
+  std::vector<std::int32_t> class_of;                      // by orbit of groups
+  std::vector<std::int32_t> representative;                // by class: an orbit
   std::vector<std::vector<std::vector<ClassLoad>>> loads;  // by class, distinct load
 };
 
 struct PairClasses {
-  std::vector<std::int32_t> class_of;  // by pair
+  std::vector<std::int32_t> class_of;  // by orbit of pairs
   std::vector<std::int32_t> representative;
   std::vector<std::vector<ClassLoad>> loads;  // by class
 };
@@ -38,10 +38,13 @@ struct Symmetry {
   std::vector<double> link_capacity;       // by link class, bytes/s
 };
 
+// Ranks, groups and links that the cluster itself carries into each other are one vertex
+// (predict/orbits.h): edges are counted from both of their ends.
+//
 // Groups that send inside passes load no link of the step, but pay for those that they share with
 // their siblings (predict/sibling_links.h): ranks are alike where these links lie alike too.
 //
-// `fold` false: every rank, group, pair and link its own class.
+// `fold` false: every rank, group, pair and link its own class; then they have no orbits either.
 Symmetry find_symmetry(const Scenario& scenario, const RankGrid& grid, const Traffic& traffic,
                        const CollectiveCosts& costs, bool fold);
 

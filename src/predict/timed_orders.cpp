@@ -85,7 +85,7 @@ double hop_of(const Traffic& traffic) {
   double out = 0;
   for (const PairTraffic& pair : traffic.pairs) {
     if (pair.copy) continue;
-    for (const CollectivePrice& price : pair.prices) out = std::max(out, price.time().value());
+    for (const PairOrbit& orbit : pair.orbits) out = std::max(out, orbit.price.time().value());
   }
   return out;
 }
@@ -99,7 +99,8 @@ std::vector<StageOrder> timed_orders(const Scenario& scenario, const Pricing& pr
   }
   const RankGrid grid(layout);
   const Program program = lower(scenario);
-  const Traffic traffic = place_traffic(scenario, program, grid, pricing.collectives);
+  const Traffic traffic =
+      place_traffic(scenario, program, grid, pricing.collectives, kNoStamps, pricing.units);
   const Symmetry symmetry = find_symmetry(scenario, grid, traffic, pricing.collectives, true);
   const RunCosts costs(scenario, program, grid, symmetry, pricing.kernels, pricing.collectives);
   PassTimes times;

@@ -222,7 +222,7 @@ const CollectivePrice& TimelineReader::price_of_transfer(const Instruction& what
   const auto [known, added] = transfers_.try_emplace({peer, arrives});
   if (added) {
     const PairTraffic* pairs = in_.traffic.find(arrives ? peer : own, arrives ? own : peer);
-    known->second = &pairs->prices.front();
+    known->second = &pairs->orbits.front().price;
   }
   return *known->second;
 }
@@ -238,9 +238,9 @@ void TimelineReader::count_call(AxisGroup axes, const Message& piece, Seconds ti
   if (time.value() == 0 || axes.joins_all_stages()) return;
   const GroupTraffic& groups = *in_.traffic.find(axes);
   const RankId rank = in_.symmetry.ranks[static_cast<std::size_t>(class_)].front();
-  const auto group = static_cast<std::size_t>(in_.grid.group_of(axes, rank));
+  const auto orbit = static_cast<std::size_t>(in_.traffic.orbit_of(groups, rank));
   const auto message = static_cast<std::size_t>(groups.message(piece));
-  count_price(groups.prices[group][message].price, time);
+  count_price(groups.orbits[orbit].prices[message].price, time);
 }
 
 void TimelineReader::collective(AxisGroup group, const Message& piece, const sim::Interval& when) {

@@ -2,6 +2,7 @@
 #include "predict/traffic.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -85,26 +86,46 @@ class GroupLoads {
   std::vector<LinkLoad> routed_;  // of the key
 };
 
-GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGrid& grid,
-                          const CollectiveCosts& costs) {
+// The groups of these axes, one of each orbit: who its members are.
+GroupTraffic find_groups(AxisGroup axes, const RankGrid& grid, const Orbits& orbits) {
   GroupTraffic out;
   out.group = axes;
+  out.of_ranks.assign(static_cast<std::size_t>(orbits.count()), -1);
+  std::vector<std::int32_t> known(static_cast<std::size_t>(grid.group_count(axes)), -1);
+  std::vector<std::int64_t> ranks;  // by orbit of groups
+  for (std::int32_t o = 0; o < orbits.count(); ++o) {
+    const std::int32_t group = grid.group_of(axes, orbits.lowest(o));
+    if (group < 0) continue;  // inner stages have no embedding group
+    std::int32_t& own = known[static_cast<std::size_t>(group)];
+    if (own < 0) {
+      // Symmetries carry a group's first member to the first member of another, or of itself.
+      const RankId first = grid.members(axes, orbits.lowest(o)).front();
+      const RankId lowest = orbits.lowest(first);
+      std::int32_t& same = known[static_cast<std::size_t>(grid.group_of(axes, lowest))];
+      if (same < 0) {
+        same = static_cast<std::int32_t>(out.orbits.size());
+        out.orbits.emplace_back().members = grid.members(axes, lowest);
+        ranks.push_back(0);
+      }
+      own = same;
+    }
+    out.of_ranks[static_cast<std::size_t>(o)] = own;
+    ranks[static_cast<std::size_t>(own)] += orbits.size(o);
+  }
+  for (std::size_t o = 0; o < ranks.size(); ++o) {
+    out.orbits[o].groups = ranks[o] / static_cast<std::int64_t>(out.orbits[o].members.size());
+  }
+  return out;
+}
+
+GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGrid& grid,
+                          const CollectiveCosts& costs, const Orbits& orbits) {
+  GroupTraffic out = find_groups(axes, grid, orbits);
   out.in_blocks = !messages.in_passes.empty() && !messages.has_stamps;
   std::ranges::set_union(messages.issued, messages.in_passes, std::back_inserter(out.messages));
-  const auto count = static_cast<std::size_t>(grid.group_count(axes));
-  out.members.resize(count);
-  out.prices.resize(count);
-  out.loads.resize(count);
-  for (std::int32_t r = 0; r < grid.size(); ++r) {
-    const std::int32_t group = grid.group_of(axes, RankId(r));
-    if (group < 0) continue;  // inner stages have no embedding group
-    auto& members = out.members[static_cast<std::size_t>(group)];
-    if (members.empty()) members = grid.members(axes, RankId(r));
-  }
   MessagePrices prices(costs, out.messages);
-  for (std::size_t g = 0; g < count; ++g) {
-    if (out.members[g].empty()) continue;
-    const std::vector<DeviceId> devices = devices_of(out.members[g]);
+  for (GroupOrbit& orbit : out.orbits) {
+    const std::vector<DeviceId> devices = devices_of(orbit.members);
     const std::vector<CollectivePrice>& of_group = prices.of(devices);
     std::map<Way, std::int32_t> known;
     GroupLoads loads(costs, devices);
@@ -113,83 +134,130 @@ GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGr
       Priced priced{of_group[m], -1};
       if (key.bytes > kSmallMessage && !out.in_blocks && messages.issued.contains(key)) {
         const auto [found, fresh] = known.try_emplace(
-            way_of(key, priced.price), static_cast<std::int32_t>(out.loads[g].size()));
-        if (fresh) out.loads[g].push_back(loads.of(priced.price, key.kind));
+            way_of(key, priced.price), static_cast<std::int32_t>(orbit.loads.size()));
+        if (fresh) orbit.loads.push_back(loads.of(priced.price, key.kind));
         priced.loads = found->second;
       }
-      out.prices[g].push_back(priced);
+      orbit.prices.push_back(priced);
     }
   }
   return out;
 }
 
-// By link: the other direction of its cable. Empty where a link has none of the same capacity, as
-// after the failure of one direction.
-std::vector<LinkId> opposite_links(const Topology& topology) {
-  const std::vector<Link>& links = topology.links();
-  const auto are_opposite = [](const Link& a, const Link& b) {
-    return a.from == b.to && a.to == b.from && a.kind == b.kind && a.capacity == b.capacity;
-  };
-  std::vector<LinkId> out;
-  out.reserve(links.size());
-  for (std::size_t l = 0; l + 1 < links.size(); l += 2) {  // cables are laid one after the other
-    if (!are_opposite(links[l], links[l + 1])) return {};
-    out.emplace_back(l + 1);
-    out.emplace_back(l);
-  }
-  if (out.size() != links.size()) out.clear();
-  return out;
+// Whether the loads, carried over, are themselves.
+bool are_kept(const std::vector<LinkLoad>& loads, const Orbits& orbits, std::size_t symmetry) {
+  constexpr double kRounding = 1e-9;
+  return std::ranges::all_of(loads, [&](const LinkLoad& load) {
+    const LinkId to = orbits.carried(symmetry, load.link);
+    const auto found = std::ranges::lower_bound(loads, to, {}, &LinkLoad::link);
+    return found != loads.end() && found->link == to &&
+           std::abs(found->weight - load.weight) <= kRounding * load.weight;
+  });
 }
 
-// Traffic back takes the same ways, so they need not be searched again.
-std::vector<std::vector<LinkLoad>> turned_round(std::vector<std::vector<LinkLoad>> all_loads,
-                                                const std::vector<LinkId>& opposite) {
-  for (std::vector<LinkLoad>& loads : all_loads) {
-    for (LinkLoad& load : loads) load.link = opposite[load.link.index()];
+// The first symmetry that carries a group onto itself, but not what it loads.
+std::optional<std::size_t> find_broken(const Traffic& traffic, const RankGrid& grid,
+                                       const CollectiveCosts& costs) {
+  for (std::size_t s = 0; s < traffic.orbits.symmetries(); ++s) {
+    for (const GroupTraffic& groups : traffic.groups) {
+      for (const GroupOrbit& orbit : groups.orbits) {
+        const RankId first = orbit.members.front();
+        const std::int32_t own = grid.group_of(groups.group, first);
+        if (grid.group_of(groups.group, traffic.orbits.carried(s, first)) != own) continue;
+        std::vector<std::vector<LinkLoad>> in_blocks;
+        if (groups.in_blocks) {
+          const std::vector<DeviceId> devices = devices_of(orbit.members);
+          for (const auto& [way, price] : groups.fastest(orbit, groups.messages)) {
+            in_blocks.push_back(costs.loads(price, way.kind, devices));
+          }
+        }
+        for (const std::vector<LinkLoad>& loads : groups.in_blocks ? in_blocks : orbit.loads) {
+          if (!are_kept(loads, traffic.orbits, s)) return s;
+        }
+      }
+    }
   }
-  return all_loads;
+  return std::nullopt;
 }
 
-// `senders`: the ranks of the stage `from`, in order. Loads are left out.
-PairTraffic place_pairs(const std::vector<RankId>& senders, std::int32_t from, std::int32_t to,
-                        ByteCount bytes, const RankGrid& grid, const CollectiveCosts& costs) {
-  PairTraffic out{from, to, std::nullopt, senders, {}, {}, {}};
-  out.receivers.reserve(senders.size());
-  out.prices.reserve(senders.size());
-  for (const RankId sender : senders) {
+// The other direction of a link's cable; cables are laid one after the other. Invalid where there
+// is none of the same capacity, as after the failure of one direction.
+LinkId opposite(const std::vector<Link>& links, LinkId link) {
+  const std::size_t other = link.index() ^ 1U;
+  if (other >= links.size()) return {};
+  const Link &a = links[link.index()], &b = links[other];
+  const bool is_opposite =
+      a.from == b.to && a.to == b.from && a.kind == b.kind && a.capacity == b.capacity;
+  return is_opposite ? LinkId(other) : LinkId();
+}
+
+// Traffic back takes the same ways, so they need not be searched again. Nothing where a cable of
+// theirs has one direction alone.
+std::optional<std::vector<LinkLoad>> turned_round(std::vector<LinkLoad> loads,
+                                                  const std::vector<Link>& links) {
+  for (LinkLoad& load : loads) {
+    load.link = opposite(links, load.link);
+    if (!load.link.valid()) return std::nullopt;
+  }
+  std::ranges::sort(loads, {}, &LinkLoad::link);
+  return loads;
+}
+
+// The pairs that ranks of the stage `from` send to, one of each orbit. Loads are left out.
+PairTraffic place_pairs(std::int32_t from, std::int32_t to, ByteCount bytes, const RankGrid& grid,
+                        const CollectiveCosts& costs, const Orbits& orbits) {
+  PairTraffic out{from, to};
+  const auto count = static_cast<std::size_t>(orbits.count());
+  out.of_senders.assign(count, -1);
+  out.of_receivers.assign(count, -1);
+  for (std::int32_t o = 0; o < orbits.count(); ++o) {
+    const RankId sender = orbits.lowest(o);
     GridPoint point = grid.point(sender);
+    if (point.pp != from) continue;
     point.pp = to;
     const RankId receiver = grid.rank(point);
-    out.receivers.push_back(receiver);
-    out.prices.push_back(costs.price_send(bytes, DeviceId(sender.value), DeviceId(receiver.value)));
+    const auto own = static_cast<std::int32_t>(out.orbits.size());
+    out.of_senders[static_cast<std::size_t>(o)] = own;
+    out.of_receivers[static_cast<std::size_t>(orbits.of(receiver))] = own;
+    const CollectivePrice price =
+        costs.price_send(bytes, DeviceId(sender.value), DeviceId(receiver.value));
+    out.orbits.push_back({orbits.size(o), sender, receiver, price, {}});
   }
   return out;
 }
 
-void load_pairs(PairTraffic& pairs, const Traffic& known, const std::vector<LinkId>& opposite,
+void load_pairs(PairTraffic& pairs, const Traffic& known, const std::vector<Link>& links,
                 const CollectiveCosts& costs) {
   const PairTraffic* back = known.find(pairs.to_stage, pairs.from_stage);
-  if (back != nullptr && back->senders == pairs.receivers && !opposite.empty()) {
-    pairs.loads = turned_round(back->loads, opposite);
-    return;
-  }
-  pairs.loads.reserve(pairs.senders.size());
-  for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
-    pairs.loads.push_back(
-        costs.loads_of_send(DeviceId(pairs.senders[p].value), DeviceId(pairs.receivers[p].value)));
+  for (PairOrbit& pair : pairs.orbits) {
+    if (back != nullptr) {
+      const auto other = known.orbit_of_sender(*back, pair.receiver);
+      const PairOrbit& there = back->orbits[static_cast<std::size_t>(other)];
+      if (there.sender == pair.receiver && there.receiver == pair.sender) {
+        if (auto turned = turned_round(there.loads, links)) {
+          pair.loads = std::move(*turned);
+          continue;
+        }
+      }
+    }
+    pair.loads = costs.loads_of_send(DeviceId(pair.sender.value), DeviceId(pair.receiver.value));
   }
 }
 
-PairTraffic place_copies(const std::vector<RankId>& ranks, std::int32_t stage,
-                         CopyDirection direction, const Cluster& cluster) {
-  PairTraffic out{stage, stage, direction, ranks, ranks, {}, {}};
-  for (const RankId rank : ranks) {
+PairTraffic place_copies(std::int32_t stage, CopyDirection direction, const Cluster& cluster,
+                         const RankGrid& grid, const Orbits& orbits) {
+  PairTraffic out{stage, stage, direction};
+  out.of_senders.assign(static_cast<std::size_t>(orbits.count()), -1);
+  for (std::int32_t o = 0; o < orbits.count(); ++o) {
+    const RankId rank = orbits.lowest(o);
+    if (grid.point(rank).pp != stage) continue;
+    out.of_senders[static_cast<std::size_t>(o)] = static_cast<std::int32_t>(out.orbits.size());
     const HostLink link = host_link(cluster, DeviceId(rank.value), direction);
-    CollectivePrice& price = out.prices.emplace_back();
-    price.rate_bound = link.rate;
-    std::vector<LinkLoad>& loads = out.loads.emplace_back();
-    for (const LinkId crossed : link.links) loads.push_back({crossed, 1.0});
+    PairOrbit& pair = out.orbits.emplace_back(PairOrbit{orbits.size(o), rank, rank, {}, {}});
+    pair.price.rate_bound = link.rate;
+    for (const LinkId crossed : link.links) pair.loads.push_back({crossed, 1.0});
   }
+  out.of_receivers = out.of_senders;
   return out;
 }
 
@@ -214,10 +282,63 @@ void add_stamped(const Program& program, const Stamps& stamps,
   }
 }
 
-std::vector<std::vector<RankId>> ranks_by_stage(const RankGrid& grid, std::size_t stages) {
-  std::vector<std::vector<RankId>> out(stages);
-  for (std::int32_t r = 0; r < grid.size(); ++r) {
-    out[static_cast<std::size_t>(grid.point(RankId(r)).pp)].emplace_back(r);
+// All that the program sends.
+struct Sent {
+  std::map<AxisGroup, Messages> messages;
+  std::map<std::pair<std::int32_t, std::int32_t>, ByteCount> pairs;  // by stages
+  std::set<std::pair<std::int32_t, CopyDirection>> copies;           // by stage
+};
+
+Sent find_sent(const Program& program, const RankGrid& grid, const Stamps& stamps) {
+  Sent out;
+  add_stamped(program, stamps, out.messages);
+  for (const Role& role : program.roles) {
+    std::vector<std::pair<std::int32_t, ByteCount>> sent;  // by peer, of which a stage has few
+    for (const Instruction& instruction : role.instructions) {
+      if (const auto* call = instruction.as<CollectiveCall>()) {
+        if (grid.group_size(call->group) < 2) continue;
+        out.messages[call->group].issued.insert(call->piece());
+      } else if (const auto* send = instruction.as<Send>()) {
+        const auto known = std::ranges::find(sent, send->peer, &decltype(sent)::value_type::first);
+        if (known == sent.end()) sent.emplace_back(send->peer, send->bytes);
+      } else if (const auto* copy = instruction.host_copy()) {
+        out.copies.insert({role.stage, copy->direction});
+      }
+    }
+    for (const auto& [peer, bytes] : sent) out.pairs[{role.stage, peer}] = bytes;
+  }
+  // Messages inside passes are placed and priced too: ranks of groups that pay differently for them
+  // are not alike.
+  for (const auto& [group, message] : messages_in_blocks(program)) {
+    if (grid.group_size(group) > 1) out.messages[group].in_passes.insert(message);
+  }
+  return out;
+}
+
+// Curves among processors are measured between particular devices: none of these lie alike.
+Orbits orbits_of(const Cluster& cluster, const RankGrid& grid, const RepeatedUnits& units,
+                 const std::map<AxisGroup, Messages>& messages) {
+  if (units.count == 0 || cluster.spec.accelerator.is_cpu()) {
+    return {grid.size(), cluster.topology.links().size()};
+  }
+  std::vector<AxisGroup> groups;
+  for (const auto& [group, sent] : messages) groups.push_back(group);
+  return find_orbits(cluster, grid, units, groups);
+}
+
+Traffic place(const Scenario& scenario, const Sent& sent, const RankGrid& grid,
+              const CollectiveCosts& costs, Orbits orbits) {
+  Traffic out{std::move(orbits), {}, {}};
+  for (const auto& [group, messages] : sent.messages) {
+    out.groups.push_back(place_groups(group, messages, grid, costs, out.orbits));
+  }
+  for (const auto& [stages, bytes] : sent.pairs) {
+    PairTraffic placed = place_pairs(stages.first, stages.second, bytes, grid, costs, out.orbits);
+    load_pairs(placed, out, scenario.cluster.topology.links(), costs);
+    out.pairs.push_back(std::move(placed));
+  }
+  for (const auto& [stage, direction] : sent.copies) {
+    out.pairs.push_back(place_copies(stage, direction, scenario.cluster, grid, out.orbits));
   }
   return out;
 }
@@ -233,11 +354,11 @@ std::int32_t GroupTraffic::message(const Message& message) const {
                                    messages.begin());
 }
 
-std::map<Way, CollectivePrice> GroupTraffic::fastest(std::size_t g,
+std::map<Way, CollectivePrice> GroupTraffic::fastest(const GroupOrbit& orbit,
                                                      std::span<const Message> of) const {
   std::map<Way, CollectivePrice> out;
   for (const Message& one : of) {
-    const CollectivePrice& price = prices[g][static_cast<std::size_t>(message(one))].price;
+    const CollectivePrice& price = orbit.prices[static_cast<std::size_t>(message(one))].price;
     keep_faster(out, way_of(one, price), price);
   }
   return out;
@@ -272,46 +393,13 @@ std::vector<DeviceId> devices_of(const std::vector<RankId>& ranks) {
 }
 
 Traffic place_traffic(const Scenario& scenario, const Program& program, const RankGrid& grid,
-                      const CollectiveCosts& costs, const Stamps& stamps) {
-  std::map<AxisGroup, Messages> messages;
-  add_stamped(program, stamps, messages);
-  std::map<std::pair<std::int32_t, std::int32_t>, ByteCount> pairs;
-  std::set<std::pair<std::int32_t, CopyDirection>> copies;
-  for (const Role& role : program.roles) {
-    std::vector<std::pair<std::int32_t, ByteCount>> sent;  // by peer, of which a stage has few
-    for (const Instruction& instruction : role.instructions) {
-      if (const auto* call = instruction.as<CollectiveCall>()) {
-        if (grid.group_size(call->group) < 2) continue;
-        messages[call->group].issued.insert(call->piece());
-      } else if (const auto* send = instruction.as<Send>()) {
-        const auto known = std::ranges::find(sent, send->peer, &decltype(sent)::value_type::first);
-        if (known == sent.end()) sent.emplace_back(send->peer, send->bytes);
-      } else if (const auto* copy = instruction.host_copy()) {
-        copies.insert({role.stage, copy->direction});
-      }
-    }
-    for (const auto& [peer, bytes] : sent) pairs[{role.stage, peer}] = bytes;
-  }
-  // Messages inside passes are placed and priced too: ranks of groups that pay differently for them
-  // are not alike.
-  for (const auto& [group, message] : messages_in_blocks(program)) {
-    if (grid.group_size(group) > 1) messages[group].in_passes.insert(message);
-  }
-  Traffic out;
-  for (const auto& [group, sent] : messages) {
-    out.groups.push_back(place_groups(group, sent, grid, costs));
-  }
-  const auto ranks = ranks_by_stage(grid, program.roles.size());
-  const std::vector<LinkId> opposite = opposite_links(scenario.cluster.topology);
-  for (const auto& [stages, bytes] : pairs) {
-    PairTraffic placed = place_pairs(ranks[static_cast<std::size_t>(stages.first)], stages.first,
-                                     stages.second, bytes, grid, costs);
-    load_pairs(placed, out, opposite, costs);
-    out.pairs.push_back(std::move(placed));
-  }
-  for (const auto& [stage, direction] : copies) {
-    out.pairs.push_back(
-        place_copies(ranks[static_cast<std::size_t>(stage)], stage, direction, scenario.cluster));
+                      const CollectiveCosts& costs, const Stamps& stamps,
+                      const RepeatedUnits& units) {
+  const Sent sent = find_sent(program, grid, stamps);
+  Traffic out =
+      place(scenario, sent, grid, costs, orbits_of(scenario.cluster, grid, units, sent.messages));
+  while (const auto broken = find_broken(out, grid, costs)) {
+    out = place(scenario, sent, grid, costs, out.orbits.without(*broken));
   }
   return out;
 }

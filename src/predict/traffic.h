@@ -9,6 +9,7 @@
 
 #include "cost/collective_cost.h"
 #include "layout/rank_grid.h"
+#include "predict/orbits.h"
 #include "program/block_groups.h"
 #include "program/program.h"
 
@@ -41,41 +42,70 @@ struct Priced {
   std::int32_t loads = -1;  // index into the owner's `loads`; -1: loads no link
 };
 
+// Groups that are carried into each other (predict/orbits.h). One of them stands for all.
+struct GroupOrbit {
+  std::int64_t groups = 1;                   // that it stands for
+  std::vector<RankId> members;               // of the one
+  std::vector<Priced> prices;                // by message
+  std::vector<std::vector<LinkLoad>> loads;  // by distinct load
+};
+
 // All groups that span the same axes.
 struct GroupTraffic {
   AxisGroup group;
   // They communicate inside passes, and only there: a macro activity has that in its price. Then
   // nothing that they send loads a link, not even what an instruction issues.
   bool in_blocks = false;
-  std::vector<Message> messages;                          // that differ, ascending
-  std::vector<std::vector<RankId>> members;               // by group
-  std::vector<std::vector<Priced>> prices;                // by group, message
-  std::vector<std::vector<std::vector<LinkLoad>>> loads;  // by group, distinct load
-  std::int32_t message(const Message& message) const;     // its place
-  // The price of the fastest of these messages on each way of group `g`.
-  std::map<Way, CollectivePrice> fastest(std::size_t g, std::span<const Message> of) const;
+  std::vector<Message> messages;  // that differ, ascending
+  std::vector<GroupOrbit> orbits;
+  std::vector<std::int32_t> of_ranks;  // by orbit of ranks: the orbit of their groups, or -1
+  std::int32_t message(const Message& message) const;  // its place
+  // The price of the fastest of these messages on each way.
+  std::map<Way, CollectivePrice> fastest(const GroupOrbit& orbit,
+                                         std::span<const Message> of) const;
+};
+
+struct PairOrbit {
+  std::int64_t pairs = 1;  // that it stands for
+  RankId sender, receiver;
+  CollectivePrice price;
+  std::vector<LinkLoad> loads;
 };
 
 // All sender-receiver pairs from one stage to another. Copies between the ranks of a stage and
 // their hosts are pairs too: of a rank with itself.
 struct PairTraffic {
-  std::int32_t from_stage, to_stage;
-  std::optional<CopyDirection> copy;
-  std::vector<RankId> senders, receivers;
-  std::vector<CollectivePrice> prices;
-  std::vector<std::vector<LinkLoad>> loads;
+  std::int32_t from_stage = 0, to_stage = 0;
+  std::optional<CopyDirection> copy = {};
+  std::vector<PairOrbit> orbits = {};
+  std::vector<std::int32_t> of_senders = {}, of_receivers = {};  // by orbit of ranks, or -1
 };
 
 struct Traffic {
+  Orbits orbits;
   std::vector<GroupTraffic> groups;  // that the program uses, of more than one member; ascending
   std::vector<PairTraffic> pairs;
   const GroupTraffic* find(AxisGroup group) const;
   const PairTraffic* find(std::int32_t from_stage, std::int32_t to_stage) const;
   const PairTraffic* find_copies(std::int32_t stage, CopyDirection direction) const;
+
+  // The place of the rank's group or pair among the orbits of that traffic; -1: it has none.
+  std::int32_t orbit_of(const GroupTraffic& of, RankId rank) const {
+    return of.of_ranks[static_cast<std::size_t>(orbits.of(rank))];
+  }
+  std::int32_t orbit_of_sender(const PairTraffic& of, RankId rank) const {
+    return of.of_senders[static_cast<std::size_t>(orbits.of(rank))];
+  }
+  std::int32_t orbit_of_receiver(const PairTraffic& of, RankId rank) const {
+    return of.of_receivers[static_cast<std::size_t>(orbits.of(rank))];
+  }
 };
 
+// `units`: what lies alike in a cluster of these is placed once. None: every group and every pair
+// is placed by itself.
 Traffic place_traffic(const Scenario& scenario, const Program& program, const RankGrid& grid,
-                      const CollectiveCosts& costs, const Stamps& stamps = kNoStamps);
+                      const CollectiveCosts& costs, const Stamps& stamps = kNoStamps,
+                      const RepeatedUnits& units = {});
 
 std::vector<DeviceId> devices_of(const std::vector<RankId>& ranks);
 

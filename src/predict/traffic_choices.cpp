@@ -32,23 +32,22 @@ std::vector<TrafficChoice> traffic_choices(const Scenario& scenario, const Prici
   const Traffic traffic = place_traffic(scenario, lower(scenario), grid, pricing.collectives);
   std::vector<TrafficChoice> out;
   for (const GroupTraffic& groups : traffic.groups) {
-    for (std::size_t g = 0; g < groups.members.size(); ++g) {
-      if (groups.members[g].empty()) continue;
-      const auto shape = pricing.collectives.shape(devices_of(groups.members[g]));
+    for (const GroupOrbit& orbit : groups.orbits) {
+      const auto shape = pricing.collectives.shape(devices_of(orbit.members));
       for (std::size_t m = 0; m < groups.messages.size(); ++m) {
-        TrafficChoice& choice = out.emplace_back(choice_of(groups.prices[g][m].price));
+        TrafficChoice& choice = out.emplace_back(choice_of(orbit.prices[m].price));
         choice.group = groups.group;
         choice.message = groups.messages[m];
-        choice.ranks = static_cast<std::int64_t>(groups.members[g].size());
+        choice.ranks = static_cast<std::int64_t>(orbit.members.size());
         if (shape) choice.communicator = choices_of(nccl_graph(scenario.cluster.spec, *shape));
       }
     }
   }
   for (const PairTraffic& pairs : traffic.pairs) {
-    for (const CollectivePrice& price : pairs.prices) {
-      TrafficChoice& choice = out.emplace_back(choice_of(price));
+    for (const PairOrbit& pair : pairs.orbits) {
+      TrafficChoice& choice = out.emplace_back(choice_of(pair.price));
       choice.message.kind = CollectiveKind::kSendReceive;
-      choice.message.bytes = static_cast<ByteCount>(price.work.value());
+      choice.message.bytes = static_cast<ByteCount>(pair.price.work.value());
     }
   }
   return out;

@@ -27,10 +27,10 @@ TransferShapes::TransferShapes(const SimulationInput& input)
     first_meeting_.push_back(static_cast<std::int32_t>(members_.size()));
     members_.resize(members_.size() + classes.representative.size(), 0);
     for (const std::vector<RankId>& ranks : input.symmetry.ranks) {
-      const std::int32_t group = input.grid.group_of(input.traffic.groups[k].group, ranks.front());
-      if (group < 0) continue;
+      const std::int32_t orbit = input.traffic.orbit_of(input.traffic.groups[k], ranks.front());
+      if (orbit < 0) continue;
       const std::int32_t meeting =
-          first_meeting_[k] + classes.class_of[static_cast<std::size_t>(group)];
+          first_meeting_[k] + classes.class_of[static_cast<std::size_t>(orbit)];
       ++members_[static_cast<std::size_t>(meeting)];
     }
   }
@@ -82,13 +82,14 @@ TransferShape TransferShapes::make_collective(std::int32_t rank_class,
   STEPCAST_ASSERT(groups != nullptr, "every group that the program uses is placed");
   const auto k = static_cast<std::size_t>(groups - in_.traffic.groups.data());
   const GroupClasses& classes = in_.symmetry.groups[k];
-  const auto group =
-      static_cast<std::size_t>(in_.grid.group_of(call.group, representative(rank_class)));
-  const auto group_class = static_cast<std::size_t>(classes.class_of[group]);
+  const auto own =
+      static_cast<std::size_t>(in_.traffic.orbit_of(*groups, representative(rank_class)));
+  const GroupOrbit& orbit = groups->orbits[own];
+  const auto group_class = static_cast<std::size_t>(classes.class_of[own]);
   Message piece = call.message;
   piece.bytes /= call.pieces;
   const std::int32_t message = groups->message(piece);
-  const Priced& priced = groups->prices[group][static_cast<std::size_t>(message)];
+  const Priced& priced = orbit.prices[static_cast<std::size_t>(message)];
   const std::vector<ClassLoad>* loads = nullptr;
   if (priced.loads >= 0) {
     loads = &classes.loads[group_class][static_cast<std::size_t>(priced.loads)];
@@ -97,14 +98,15 @@ TransferShape TransferShapes::make_collective(std::int32_t rank_class,
   shape.meeting = first_meeting_[k] + static_cast<std::int32_t>(group_class);
   shape.members = members_[static_cast<std::size_t>(shape.meeting)];
   if (priced.price.cpu_share > 0) {
-    const auto alike = std::count(classes.class_of.begin(), classes.class_of.end(),
-                                  static_cast<std::int32_t>(group_class));
-    use_cores(priced.price, alike * static_cast<std::int64_t>(groups->members[group].size()),
-              shape);
+    std::int64_t alike = 0;
+    for (std::size_t o = 0; o < groups->orbits.size(); ++o) {
+      if (classes.class_of[o] == classes.class_of[own]) alike += groups->orbits[o].groups;
+    }
+    use_cores(priced.price, alike * static_cast<std::int64_t>(orbit.members.size()), shape);
     for (std::size_t c = 0; c < in_.symmetry.ranks.size(); ++c) {
-      const std::int32_t own = in_.grid.group_of(call.group, in_.symmetry.ranks[c].front());
-      if (own >= 0 && classes.class_of[static_cast<std::size_t>(own)] ==
-                          static_cast<std::int32_t>(group_class)) {
+      const std::int32_t other = in_.traffic.orbit_of(*groups, in_.symmetry.ranks[c].front());
+      if (other >= 0 && classes.class_of[static_cast<std::size_t>(other)] ==
+                            static_cast<std::int32_t>(group_class)) {
         shape.on_cores_of.push_back(static_cast<std::int32_t>(c));
       }
     }
@@ -118,19 +120,22 @@ TransferShape TransferShapes::make_pair(std::int32_t rank_class, const PairKey& 
   const PairTraffic* pairs = in_.traffic.find(sends ? stage : other, sends ? other : stage);
   STEPCAST_ASSERT(pairs != nullptr, "every pair of stages that the program uses is placed");
   const auto k = static_cast<std::size_t>(pairs - in_.traffic.pairs.data());
-  const std::vector<RankId>& side = sends ? pairs->senders : pairs->receivers;
-  const auto found = std::find(side.begin(), side.end(), representative(rank_class));
-  const auto p = static_cast<std::size_t>(found - side.begin());
+  const RankId own = representative(rank_class);
+  const auto p = static_cast<std::size_t>(sends ? in_.traffic.orbit_of_sender(*pairs, own)
+                                                : in_.traffic.orbit_of_receiver(*pairs, own));
+  const PairOrbit& pair = pairs->orbits[p];
   const PairClasses& classes = in_.symmetry.pairs[k];
   TransferShape shape =
-      make(pairs->prices[p], &classes.loads[static_cast<std::size_t>(classes.class_of[p])],
-           std::min(pairs->prices[p].channels, kTransferBlocks), 1);
-  const RankId peer = sends ? pairs->receivers[p] : pairs->senders[p];
+      make(pair.price, &classes.loads[static_cast<std::size_t>(classes.class_of[p])],
+           std::min(pair.price.channels, kTransferBlocks), 1);
+  const RankId peer = sends ? pair.receiver : pair.sender;
   shape.peer_class = in_.symmetry.class_of_rank[peer.index()];
-  if (pairs->prices[p].cpu_share > 0) {
-    use_cores(pairs->prices[p],
-              2 * std::count(classes.class_of.begin(), classes.class_of.end(), classes.class_of[p]),
-              shape);
+  if (pair.price.cpu_share > 0) {
+    std::int64_t alike = 0;
+    for (std::size_t o = 0; o < pairs->orbits.size(); ++o) {
+      if (classes.class_of[o] == classes.class_of[p]) alike += pairs->orbits[o].pairs;
+    }
+    use_cores(pair.price, 2 * alike, shape);
     shape.on_cores_of = {rank_class, shape.peer_class};
   }
   return shape;
@@ -150,10 +155,9 @@ TransferShape TransferShapes::make_copy(std::int32_t rank_class, const CopyKey& 
     return shape;
   }
   const auto k = static_cast<std::size_t>(copies - in_.traffic.pairs.data());
-  const auto found = std::find(copies->senders.begin(), copies->senders.end(), rank);
-  const auto p = static_cast<std::size_t>(found - copies->senders.begin());
+  const auto p = static_cast<std::size_t>(in_.traffic.orbit_of_sender(*copies, rank));
   const PairClasses& classes = in_.symmetry.pairs[k];
-  shape.rate_bound = copies->prices[p].rate_bound.value();
+  shape.rate_bound = copies->orbits[p].price.rate_bound.value();
   shape.loads = classes.loads[static_cast<std::size_t>(classes.class_of[p])];
   if (key.on_disk) limit_to_disks(key.direction, shape);
   return shape;

@@ -47,7 +47,7 @@ struct PricedProgram {
       : scenario(of),
         grid(of.layout),
         program(lower(of, timed_orders(of, pricing))),
-        traffic(place_traffic(of, program, grid, pricing.collectives)),
+        traffic(place_traffic(of, program, grid, pricing.collectives, kNoStamps, pricing.units)),
         symmetry(find_symmetry(of, grid, traffic, pricing.collectives, true)),
         costs(of, program, grid, symmetry, pricing.kernels, pricing.collectives,
               SendsInPasses::kApart),
@@ -230,9 +230,8 @@ class RankWriter {
     const PairTraffic* copies =
         in_.traffic.find_copies(in_.costs.role(class_).stage, copy.direction);
     if (copies != nullptr) {
-      const auto found = std::ranges::find(copies->senders, rank_);
-      const CollectivePrice& price =
-          copies->prices[static_cast<std::size_t>(found - copies->senders.begin())];
+      const auto pair = static_cast<std::size_t>(in_.traffic.orbit_of_sender(*copies, rank_));
+      const CollectivePrice& price = copies->orbits[pair].price;
       one.duration =
           price.latency + Seconds(static_cast<double>(copy.bytes) / price.rate_bound.value());
     }

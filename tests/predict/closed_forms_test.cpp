@@ -29,16 +29,16 @@ CollectivePrice free_price() {
 
 void make_free(Traffic& traffic) {
   for (GroupTraffic& groups : traffic.groups) {
-    for (std::vector<Priced>& prices : groups.prices) {
-      for (Priced& priced : prices) priced.price = free_price();
-    }
-    for (auto& loads : groups.loads) {
-      for (auto& load : loads) load.clear();
+    for (GroupOrbit& orbit : groups.orbits) {
+      for (Priced& priced : orbit.prices) priced.price = free_price();
+      for (auto& loads : orbit.loads) loads.clear();
     }
   }
   for (PairTraffic& pairs : traffic.pairs) {
-    for (CollectivePrice& price : pairs.prices) price = free_price();
-    for (auto& loads : pairs.loads) loads.clear();
+    for (PairOrbit& pair : pairs.orbits) {
+      pair.price = free_price();
+      pair.loads.clear();
+    }
   }
 }
 

@@ -33,6 +33,7 @@ WeightedGraph graph_of(std::vector<std::uint64_t> colour, const std::vector<Edge
     for (const auto& [neighbour, label] : row) {
       graph.neighbour.push_back(static_cast<std::int32_t>(neighbour));
       graph.label.push_back(label);
+      graph.seen.push_back(1);
     }
     graph.begin.push_back(static_cast<std::int32_t>(graph.neighbour.size()));
   }
@@ -223,6 +224,20 @@ TEST(EquitablePartition, OfALargeSymmetricClusterHasAFewClasses) {
   for (std::size_t rail = 0; rail < 8; ++rail) colour[2 * kGpus + kNodes + rail] = 3;
   const Classes classes = equitable_partition(graph_of(colour, edges));
   EXPECT_EQ(*std::max_element(classes.begin(), classes.end()), 3);
+}
+
+// A cycle of six as two orbits of three, each vertex between two of the other orbit, beside one of
+// eight as two of four: the quotient has the classes of the whole.
+TEST(EquitablePartition, OfVerticesThatStandForSeveralIsThatOfAllOfThem) {
+  const auto quotient = [](double first, double second) {
+    return equitable_partition(
+        weighted_graph({0, 0, 0, 0}, {{0, 1, 7, first, first}, {2, 3, 7, second, second}}));
+  };
+  EXPECT_EQ(quotient(2, 2), (Classes{0, 0, 0, 0}));
+  EXPECT_EQ(quotient(2, 3), (Classes{0, 0, 1, 1}));
+  // Four leaves on each of two hubs: a hub has four edges, a leaf one.
+  EXPECT_EQ(equitable_partition(weighted_graph({0, 0}, {{0, 1, 7, 4, 1}})), (Classes{0, 1}));
+  EXPECT_EQ(equitable_partition(weighted_graph({0, 0}, {{0, 1, 7, 4, 4}})), (Classes{0, 0}));
 }
 
 }  // namespace

@@ -49,8 +49,8 @@ struct LocalReplay {
     CollectivePrice nothing;
     nothing.rate_bound = BytesPerSecond(1);
     for (GroupTraffic& groups : traffic.groups) {
-      for (std::vector<Priced>& prices : groups.prices) {
-        for (Priced& priced : prices) {
+      for (GroupOrbit& orbit : groups.orbits) {
+        for (Priced& priced : orbit.prices) {
           priced = {groups.group == AxisGroup::kData ? data : nothing, -1};
         }
       }
@@ -89,7 +89,7 @@ struct LocalReplay {
   Scenario scenario;
   RankGrid grid;
   Program program;
-  Traffic traffic;
+  Traffic traffic{{1, 0}, {}, {}};
   Symmetry symmetry;
   Simulation simulation;
   double step = 0;
