@@ -88,9 +88,10 @@ Errors note_choices(const PredictFlags& flags, const Scenario& stated, const Sce
 
 // The scenario with the changes of --what-if.
 Result<Scenario> read_changed(const PredictFlags& flags, const DataFolders& folders) {
-  const auto stated = scenario_from_flags(flags.scenario, folders);
+  auto stated = scenario_from_flags(flags.scenario, folders);
+  if (!stated || flags.what_if.empty()) return stated;
   auto scenario = apply_what_ifs(stated, flags.what_if);
-  if (!scenario || flags.what_if.empty()) return scenario;
+  if (!scenario) return scenario;
   Errors errors = note_choices(flags, *stated, *scenario, folders);
   if (!errors.empty()) return failure(std::move(errors));
   return scenario;

@@ -22,8 +22,8 @@ struct WeightedGraph {
   std::vector<std::uint64_t> seen;      // by end of an edge: so many its neighbour has of it
 };
 
-// A vertex may stand for several that are alike. Then each of them has so many edges of this label to
-// those that the other vertex stands for.
+// A vertex may stand for several that are alike. Then each of them has so many edges of this label
+// to those that the other vertex stands for.
 struct LabelledEdge {
   std::int32_t from, to;
   std::uint64_t label = 0;

@@ -75,8 +75,8 @@ std::vector<LinkLoad> most_of(std::vector<LinkLoad> loads) {
   std::ranges::sort(loads, [](const LinkLoad& a, const LinkLoad& b) {
     return a.link != b.link ? a.link < b.link : a.weight > b.weight;
   });
-  const auto others = std::ranges::unique(loads, {}, &LinkLoad::link);
-  loads.erase(others.begin(), others.end());
+  const auto same = [](const LinkLoad& a, const LinkLoad& b) { return a.link == b.link; };
+  loads.erase(std::unique(loads.begin(), loads.end(), same), loads.end());
   return loads;
 }
 

@@ -72,7 +72,8 @@ class SymmetryFinder {
  private:
   template <class Visit>
   void for_each_load(Visit visit) const;
-  std::vector<OrbitLoad> orbit_loads(const std::vector<LinkLoad>& loads) const;
+  template <class Takes, class Visit>
+  void for_each_orbit_load(const std::vector<LinkLoad>& loads, Takes takes, Visit visit) const;
   // So many of the activities that `count` says load one link of the orbit.
   double seen_by_link(const OrbitLoad& load, double count) const {
     return load.links * count / orbits_.links_alike(load.link);
@@ -149,23 +150,32 @@ void SymmetryFinder::for_each_load(Visit visit) const {
   }
 }
 
-// Equal loads on links of one orbit are one. They come in the order of links and weights.
-std::vector<OrbitLoad> SymmetryFinder::orbit_loads(const std::vector<LinkLoad>& loads) const {
-  std::vector<OrbitLoad> all, out;
-  all.reserve(loads.size());
-  for (const LinkLoad& load : loads) all.push_back({orbits_.link_orbit(load.link), load.weight, 1});
-  if (orbits_.symmetries() == 0) return all;
+// visit(load): those on links that `takes` accepts. Equal loads on links of one orbit are one; they
+// come in the order of links and weights.
+template <class Takes, class Visit>
+void SymmetryFinder::for_each_orbit_load(const std::vector<LinkLoad>& loads, Takes takes,
+                                         Visit visit) const {
+  std::vector<OrbitLoad> all;
+  for (const LinkLoad& load : loads) {
+    const OrbitLoad one{orbits_.link_orbit(load.link), load.weight, 1};
+    if (!takes(one.link)) continue;
+    if (orbits_.symmetries() == 0) {
+      visit(one);
+    } else {
+      all.push_back(one);
+    }
+  }
   std::ranges::sort(all, [](const OrbitLoad& a, const OrbitLoad& b) {
     return a.link != b.link ? a.link < b.link : a.weight < b.weight;
   });
-  for (const OrbitLoad& load : all) {
-    if (!out.empty() && out.back().link == load.link && out.back().weight == load.weight) {
-      ++out.back().links;
-    } else {
-      out.push_back(load);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    OrbitLoad sum = all[i];
+    while (i + 1 < all.size() && all[i + 1].link == sum.link && all[i + 1].weight == sum.weight) {
+      ++sum.links;
+      ++i;
     }
+    visit(sum);
   }
-  return out;
 }
 
 // A link that stays below its capacity when everything that uses it runs at full rate constrains
@@ -202,11 +212,11 @@ void SymmetryFinder::drop_implied_links(const std::vector<bool>& binds) {
   for_each_load([&](const Activity& activity, double, const std::vector<LinkLoad>& loads) {
     const std::uint64_t name = mix(mix(0, static_cast<std::uint64_t>(activity.vertex)),
                                    static_cast<std::uint64_t>(activity.load));
-    for (const OrbitLoad& load : orbit_loads(loads)) {
-      const auto link = static_cast<std::size_t>(load.link);
-      if (!binds[link]) continue;
-      users[link] = mix(mix(users[link], name), load.weight * seen_by_link(load, activity.count));
-    }
+    const auto takes = [&](std::int32_t link) { return binds[static_cast<std::size_t>(link)]; };
+    for_each_orbit_load(loads, takes, [&](const OrbitLoad& load) {
+      std::uint64_t& hash = users[static_cast<std::size_t>(load.link)];
+      hash = mix(mix(hash, name), load.weight * seen_by_link(load, activity.count));
+    });
   });
   const auto narrower = [&](std::int32_t a, std::int32_t b) {
     const double width_a = capacity_of(a), width_b = capacity_of(b);
@@ -320,16 +330,17 @@ void SymmetryFinder::add_sibling_links(const GroupTraffic& groups, std::int32_t 
   }
   std::map<std::pair<Way, std::int32_t>, std::int32_t> vertices;
   for (const Sent& one : sent) {
-    for (const OrbitLoad& load : orbit_loads(one.loads)) {
-      const double capacity = capacity_of(load.link);
-      const double all = capacity * orbits_.links_alike(load.link);
-      if (demand.at({one.way, load.link}) <= all * (1 + 1e-9)) continue;
+    const auto is_full = [&](std::int32_t link) {
+      const double all = capacity_of(link) * orbits_.links_alike(link);
+      return demand.at({one.way, link}) > all * (1 + 1e-9);
+    };
+    for_each_orbit_load(one.loads, is_full, [&](const OrbitLoad& load) {
       const auto next = static_cast<std::int32_t>(colour_.size());
       const auto [known, fresh] = vertices.try_emplace({one.way, load.link}, next);
-      if (fresh) colour_.push_back(mix(kSiblingLinkColour, capacity));
+      if (fresh) colour_.push_back(mix(kSiblingLinkColour, capacity_of(load.link)));
       edge(one.group, known->second, mix(kSiblingLabel, load.weight), load.links,
            seen_by_link(load, one.count));
-    }
+    });
   }
 }
 
@@ -360,12 +371,14 @@ void SymmetryFinder::add_edges() {
   }
   for_each_load([&](const Activity& activity, double, const std::vector<LinkLoad>& loads) {
     const std::uint64_t kind = mix(kLoadLabel, static_cast<std::uint64_t>(activity.load));
-    for (const OrbitLoad& load : orbit_loads(loads)) {
-      const std::int32_t link = link_vertex_[static_cast<std::size_t>(load.link)];
-      if (link < 0) continue;
-      edge(activity.vertex, link, mix(kind, load.weight), load.links,
+    const auto vertex_of = [&](std::int32_t link) {
+      return link_vertex_[static_cast<std::size_t>(link)];
+    };
+    const auto takes = [&](std::int32_t link) { return vertex_of(link) >= 0; };
+    for_each_orbit_load(loads, takes, [&](const OrbitLoad& load) {
+      edge(activity.vertex, vertex_of(load.link), mix(kind, load.weight), load.links,
            seen_by_link(load, activity.count));
-    }
+    });
   });
 }
 
