@@ -46,6 +46,40 @@ class AttentionCall {
   KernelArrays& arrays_;
 };
 
+// The logits of this rank's heads among those of all ranks that have exchanged heads.
+struct HeadLogits {
+  std::int64_t own, all, begin;
+  HeadLogits(const Attention& attention, const RankPart& part)
+      : own(attention.heads), all(own * part.head_shares), begin(own * part.head_place) {}
+};
+
+// A kernel without sinks has run: they join what it wrote.
+void join_sinks(const Attention& attention, const AttentionArguments& from, KernelArrays& arrays,
+                Kernels& kernels) {
+  if (!attention.sinks) return;
+  const HeadLogits heads(attention, arrays.part());
+  kernels.variants().add_sinks(
+      {.shape = from.shape,
+       .context = from.context,
+       .log_sum_exp = from.log_sum_exp,
+       .sinks = arrays.weight(0, {heads.all, attention.type}).from(heads.begin)});
+}
+
+void add_sink_gradient(const Attention& attention, const AttentionGradientArguments& from,
+                       KernelArrays& arrays, Kernels& kernels) {
+  if (!attention.sinks) return;
+  const HeadLogits heads(attention, arrays.part());
+  const GradientPlace place = arrays.gradient(0, {heads.all, DataType::kFp32});
+  if (place.fresh) kernels.fill(place.data, 0, heads.all);
+  kernels.variants().sink_gradient(
+      {.shape = from.shape,
+       .context = from.context,
+       .context_gradient = from.context_gradient,
+       .log_sum_exp = from.log_sum_exp,
+       .sinks = arrays.weight(0, {heads.all, attention.type}).from(heads.begin),
+       .gradient = place.data.from(heads.begin)});
+}
+
 // About the logarithm of a row's sum for scores near 0; backward recomputes probabilities with it.
 constexpr float kLogSum = 6;
 
@@ -61,28 +95,31 @@ void call(const Attention& attention, KernelArrays& arrays, Kernels& kernels) {
                   value = own.input(2, HeadSide::kValue);
   const ArraySpec row_sums{own.rows(), DataType::kFp32, kLogSum};
   if (!attention.backward) {
-    kernels.attention({.shape = shape,
-                       .query = query,
-                       .key = key,
-                       .value = value,
-                       .context = own.written_context(),
-                       .log_sum_exp = arrays.write(1, row_sums)});
-    return;
+    const AttentionArguments forward{.shape = shape,
+                                     .query = query,
+                                     .key = key,
+                                     .value = value,
+                                     .context = own.written_context(),
+                                     .log_sum_exp = arrays.write(1, row_sums)};
+    kernels.attention(forward);
+    return join_sinks(attention, forward, arrays, kernels);
   }
   // The workspace comes behind the packed gradients, or those of queries, keys and values.
   const std::size_t workspace = arrays.has_write(3) ? 3 : 1;
-  kernels.attention_backward(
-      {.shape = shape,
-       .query = query,
-       .key = key,
-       .value = value,
-       .context = own.context(3),
-       .log_sum_exp = arrays.read(4, row_sums),
-       .context_gradient = own.context(5),
-       .query_gradient = own.gradient(HeadSide::kQuery),
-       .key_gradient = own.gradient(HeadSide::kKey),
-       .value_gradient = own.gradient(HeadSide::kValue),
-       .workspace = arrays.write(workspace, {own.queries(), DataType::kFp32})});
+  const AttentionGradientArguments backward{
+      .shape = shape,
+      .query = query,
+      .key = key,
+      .value = value,
+      .context = own.context(3),
+      .log_sum_exp = arrays.read(4, row_sums),
+      .context_gradient = own.context(5),
+      .query_gradient = own.gradient(HeadSide::kQuery),
+      .key_gradient = own.gradient(HeadSide::kKey),
+      .value_gradient = own.gradient(HeadSide::kValue),
+      .workspace = arrays.write(workspace, {own.queries(), DataType::kFp32})};
+  kernels.attention_backward(backward);
+  add_sink_gradient(attention, backward, arrays, kernels);
 }
 
 void call(const AttentionProduct& product, KernelArrays& arrays, Kernels& kernels) {

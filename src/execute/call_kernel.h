@@ -41,6 +41,7 @@ void call(const Accumulate& sum, KernelArrays& arrays, Kernels& kernels);
 void call(const Cast& cast, KernelArrays& arrays, Kernels& kernels);
 // The next ones are kernels of kernels.variants().
 void call(const LatentRotary& rotary, KernelArrays& arrays, Kernels& kernels);
+void call(const JoinColumns& join, KernelArrays& arrays, Kernels& kernels);
 void call(const JoinRows& join, KernelArrays& arrays, Kernels& kernels);
 
 }  // namespace stepcast

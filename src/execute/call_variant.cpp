@@ -39,6 +39,27 @@ void call(const LatentRotary& rotary, KernelArrays& arrays, Kernels& kernels) {
        .rotary_gradient = arrays.write(2, {tokens * shape.rotary, rotary.type})});
 }
 
+// Between rows of the whole width and the columns of each rank, which lie rank by rank.
+void call(const JoinColumns& join, KernelArrays& arrays, Kernels& kernels) {
+  const RankPart part = arrays.part();
+  const std::int64_t rows = join.size.rows(), width = join.size.width;
+  const std::int64_t own = join.backward ? width : width / join.ranks, whole = own * join.ranks;
+  const ArraySpec all{join.rows * whole, join.type};
+  const Array from = arrays.read(0, all), to = arrays.write(0, {rows * width, join.type});
+  if (join.backward) {
+    kernels.variants().copy_columns({.from = {from.from(part.tensor_place * own), whole},
+                                     .to = {to, own},
+                                     .rows = rows,
+                                     .columns = own});
+    return;
+  }
+  kernels.variants().spread_rows(
+      {.from = {from.from(part.first_position * own), {join.rows * own, 0, own}},
+       .to = {to, {own, 0, whole}},
+       .counts = {join.ranks, 1, rows},
+       .columns = own});
+}
+
 // Two tensors into one, or one into two where it writes two.
 void call(const JoinRows& join, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t rows = join.size.rows(), width = join.size.width;

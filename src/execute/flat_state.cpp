@@ -13,6 +13,9 @@
 namespace stepcast {
 namespace {
 
+// A router's bias moves so far in one update (Megatron-LM, --moe-router-bias-update-rate).
+constexpr float kBalanceRate = 1e-3F;
+
 // Parts of `range` outside `excluded`.
 std::vector<ElementRange> without(ElementRange range, const std::vector<ElementRange>& excluded) {
   std::vector<ElementRange> left{range};
@@ -137,6 +140,7 @@ void FlatState::initialise(const Scenario& scenario, const Program& program, con
   std::vector<float> whole;
   for (const PlacedParameter& placed : placed_parameters(scenario, program, role)) {
     if (alive) alive();
+    if (placed.parameter->balances) balancing_.push_back(placed.range);
     whole.resize(static_cast<std::size_t>(placed.range.size()));
     initial_weights(seed, placed.layer, *placed.parameter, part, whole.data());
     set_weights(placed.range, whole);
@@ -225,15 +229,30 @@ void FlatState::scale_gradients(float factor) {
 void FlatState::update(const AdamW& settings, std::int64_t step, const float* squared_norm,
                        bool rounds) {
   for (const OwnedPiece& piece : shards_.pieces()) {
-    kernels().adamw({.settings = settings,
-                     .step = step,
-                     .squared_norm = squared_norm,
-                     .gradient = owned_gradients(piece),
-                     .weight = owned_weights(piece),
-                     .moment1 = moment1_->array().from(piece.offset),
-                     .moment2 = moment2_->array().from(piece.offset),
-                     .rounded = rounds ? owned_parameters(piece) : Array{},
-                     .count = piece.range.size()});
+    for (const ElementRange& part : without(piece.range, balancing_)) {
+      const std::int64_t from = part.begin - piece.range.begin;
+      kernels().adamw({.settings = settings,
+                       .step = step,
+                       .squared_norm = squared_norm,
+                       .gradient = owned_gradients(piece).from(from),
+                       .weight = owned_weights(piece).from(from),
+                       .moment1 = moment1_->array().from(piece.offset + from),
+                       .moment2 = moment2_->array().from(piece.offset + from),
+                       .rounded = rounds ? owned_parameters(piece).from(from) : Array{},
+                       .count = part.size()});
+    }
+  }
+}
+
+void FlatState::balance(bool rounds) {
+  for (const ElementRange& range : balancing_) {
+    for (const OwnedPiece& piece : shards_.within(range)) {
+      kernels().variants().step_by_sign({.gradient = owned_gradients(piece),
+                                         .weight = owned_weights(piece),
+                                         .rounded = rounds ? owned_parameters(piece) : Array{},
+                                         .rate = kBalanceRate,
+                                         .count = piece.range.size()});
+    }
   }
 }
 

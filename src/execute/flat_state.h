@@ -64,6 +64,9 @@ class FlatState {
   // With `rounds` parameters get their master weights, as by round_weights().
   void update(const AdamW& settings, std::int64_t step, const float* squared_norm, bool rounds);
   void round_weights();  // master weights to parameters
+  // Biases of routers, which update() leaves alone, go one step against the sign of their
+  // gradients.
+  void balance(bool rounds);
 
  private:
   void set_weights(ElementRange range, const std::vector<float>& whole);
@@ -79,6 +82,7 @@ class FlatState {
   Tensor parameters_, gradients_, moment1_, moment2_, master_;  // no master: fp32 parameters
   Windows parameter_windows_, gradient_windows_;
   std::optional<Fp8Matrices> fp8_matrices_;  // where whole parameters stay
+  std::vector<ElementRange> balancing_;      // what balance() moves
 };
 
 }  // namespace stepcast

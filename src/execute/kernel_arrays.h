@@ -65,6 +65,9 @@ struct RankPart {
   std::int64_t first_token_row = 0;   // of the table of tokens, and so of the logits
   std::optional<std::int64_t> vocab;  // tokens that there are among them; absent: all
   std::int64_t first_position = 0;    // of its rows in a sequence, as this rank has it
+  std::int64_t tensor_place = 0;      // among the ranks that cut matrices
+  std::int64_t head_place = 0;        // among the ranks that have exchanged heads for tokens
+  std::int64_t head_shares = 1;       // and how many they are
   SequencePlaces places = {};         // of the tokens that it has
   float loss_scale = 1;               // of a token's loss in the step's
   float prediction_scale = 1;         // of a prediction module's loss beside the model's own

@@ -67,6 +67,9 @@ class LiveArrays final : public KernelArrays {
     out.first_token_row = call_.tp_rank * shape.vocab;
     out.vocab = call_.scenario.model.vocab - out.first_token_row;
     if (shape.sequence_parallel) out.first_position = call_.tp_rank * shape.rows;
+    out.tensor_place = call_.tp_rank;
+    out.head_shares = shape.cp_exchange;
+    out.head_place = call_.groups.coordinate(Axis::kCp) % out.head_shares;
     out.places = places_in_sequence(shape, call_.groups.coordinate(Axis::kCp));
     // The mean over all tokens of the step: ranks and micro-batches add up.
     const double all = static_cast<double>(call_.scenario.training.global_batch) *

@@ -195,7 +195,10 @@ std::vector<ElementRange> RoleRunner::counted_elsewhere() const {
                       placed.layer == kEmbeddingLayer;
     const bool whole = placed.parameter->cut == Cut::kNone &&
                        (is_dense(*placed.parameter) || scenario_.layout.zero == 0);
-    if (copy || (point_.tp > 0 && whole)) {
+    // Ranks that share experts all hold the biases of their outputs. A load is no gradient.
+    const bool of_experts = placed.parameter->cut == Cut::kNone && scenario_.layout.etp > 1 &&
+                            !is_dense(*placed.parameter) && grid_.coordinate(Axis::kEtp, rank_) > 0;
+    if (copy || of_experts || placed.parameter->balances || (point_.tp > 0 && whole)) {
       out.push_back(placed.range);
     }
   }

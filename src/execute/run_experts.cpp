@@ -27,11 +27,29 @@ class ExpertCall {
       return;
     }
     const Tensor& choice = call_.micro_batch->experts;
+    const Tensor bias = router_bias();
     kernels_.route({.shape = router(),
                     .logits = call_.read(0),
                     .choice = choice == nullptr ? Array{} : choice->array(),
+                    .bias = bias == nullptr ? Array{} : bias->array(),
                     .probabilities = call_.write(0),
                     .chosen = call_.write(1)});
+  }
+
+  // The mean of a rank is its own: excesses of all ranks add up to that of all tokens.
+  void run(const RouterLoad&) {
+    const std::vector<std::int64_t> counts = own_counts();
+    const double mean =
+        static_cast<double>(shape_.tokens * shape_.top_k) / static_cast<double>(shape_.experts);
+    std::vector<float> excess;
+    for (const std::int64_t count : counts) {
+      excess.push_back(static_cast<float>(static_cast<double>(count) - mean));
+    }
+    const GradientPlace place = call_.gradient(0);
+    const Tensor exact = temporary(DataType::kFp32), more = temporary(place.data.type);
+    call_.memory.device.upload(exact->array().data, excess.data(), excess.size() * sizeof(float));
+    call_.kernels().copy(exact->array(), place.fresh ? place.data : more->array(), shape_.experts);
+    if (!place.fresh) call_.kernels().accumulate(more->array(), place.data, shape_.experts);
   }
 
   // The host reads what the router has chosen on this rank, or the counts of all ranks.
@@ -61,7 +79,56 @@ class ExpertCall {
     const std::vector<std::int64_t>& begins = held(0).rows->begins();
     LiveArrays arrays(call_);
     call(grouped, begins, arrays, call_.kernels());
-    if (grouped.role != GemmRole::kWeightGradient) hold(0, {held(0).rows, true});
+    if (grouped.role == GemmRole::kWeightGradient) return;
+    hold(0, {held(0).rows, true});
+    if (!grouped.bias) return;
+    const bool of_output = call_.operation.reads.size() > 1;
+    add_bias(call_.write(0), call_.weight(1), of_output ? call_.read(1) : Array{}, grouped.outputs);
+  }
+
+  // The bias of the experts' output.
+  void run(const ExpertBias& bias) {
+    if (!bias.backward) return add_bias(call_.write(0), call_.weight(0), call_.read(1), width());
+    hold(0, held(0));
+    if (!adds_whole()) return call_.kernels().fill(call_.write(0), 0, held(0).rows->rows());
+    for_experts([&](std::int64_t expert, std::int64_t begin, std::int64_t rows) {
+      kernels_.bias_products({.data = call_.read(0).from(begin * width()),
+                              .bias = call_.weight(0).from(expert * width()),
+                              .out = call_.write(0).from(begin),
+                              .rows = rows,
+                              .width = width()});
+    });
+  }
+
+  // The bias of each expert has the sum of its own rows. False elsewhere.
+  bool run(const BiasGradient& gradient) {
+    if (!has_rows(0)) return false;
+    const std::int64_t columns = gradient.size.width;
+    Array data = call_.read(0);
+    Tensor weighed;
+    if (call_.operation.reads.size() > 1) {
+      const std::int64_t rows = held(0).rows->rows();
+      weighed = call_.memory.make_temporary(rows * columns, data.type, Stream::kCompute);
+      kernels_.weigh_rows({.data = data,
+                           .weights = call_.read(1),
+                           .out = weighed->array(),
+                           .rows = rows,
+                           .width = columns});
+      data = weighed->array();
+    }
+    const GradientPlace place = call_.gradient(0);
+    // If it is then summed over the ranks that share experts, one of them has all rows.
+    const Parameter& whole = call_.block.weights[call_.operation.parameters[0].index()];
+    const bool counts =
+        whole.cut != Cut::kNone || whole.replicas != AxisGroup::kData || adds_whole();
+    for_experts([&](std::int64_t expert, std::int64_t begin, std::int64_t rows) {
+      call_.kernels().bias_gradient({.data = data.from(begin * columns),
+                                     .gradient = place.data.from(expert * columns),
+                                     .rows = counts ? rows : 0,
+                                     .columns = columns,
+                                     .accumulate = !place.fresh});
+    });
+    return true;
   }
 
   void run(const ExpertActivation& activation) {
@@ -70,14 +137,19 @@ class ExpertCall {
     const HeldRows rows = held(0);
     const std::int64_t count = rows.rows->rows(), width = activation.size.width;
     if (activation.backward) {
+      // The bias has left its part of the weights' gradients there.
+      const bool adds = call_.operation.reads.size() > 3;
+      const Tensor own =
+          adds ? call_.memory.make_temporary(count, DataType::kFp32, Stream::kCompute) : nullptr;
       kernels_.expert_activation_backward({.kind = kind,
                                            .up = call_.read(0),
                                            .weights = call_.read(1),
                                            .gradient = call_.read(2),
                                            .up_gradient = call_.write(0),
-                                           .weight_gradient = call_.write(1),
+                                           .weight_gradient = adds ? own->array() : call_.write(1),
                                            .rows = count,
                                            .width = width});
+      if (adds) call_.kernels().accumulate(own->array(), call_.write(1), count);
       hold(1, rows);
     } else {
       kernels_.expert_activation({.kind = kind,
@@ -95,6 +167,46 @@ class ExpertCall {
   std::int64_t capacity() const { return shape_.padded ? shape_.sent / shape_.experts : 0; }
   RouterShape router() const { return {shape_.tokens, shape_.experts, shape_.top_k, capacity()}; }
 
+  // Calls visit(expert, its first row, how many) for the experts of this rank.
+  template <class Visit>
+  void for_experts(const Visit& visit) const {
+    const std::vector<std::int64_t>& begins = held(0).rows->begins();
+    for (std::size_t expert = 0; expert + 1 < begins.size(); ++expert) {
+      visit(static_cast<std::int64_t>(expert), begins[expert], begins[expert + 1] - begins[expert]);
+    }
+  }
+
+  // The sum over the ranks that share experts has the bias of their output once.
+  bool adds_whole() const { return call_.groups.coordinate(Axis::kEtp) == 0; }
+
+  // Adds each expert's bias to its rows, times their weights where there are some.
+  void add_bias(Array data, Array bias, Array weights, std::int64_t columns) const {
+    if (weights && !adds_whole()) return;
+    for_experts([&](std::int64_t expert, std::int64_t begin, std::int64_t rows) {
+      kernels_.add_weighed_bias({.data = data.from(begin * columns),
+                                 .bias = bias.from(expert * columns),
+                                 .weights = weights ? weights.from(begin) : Array{},
+                                 .rows = rows,
+                                 .width = columns});
+    });
+  }
+
+  Tensor temporary(DataType type) const {  // a number for each expert
+    return call_.memory.make_temporary(shape_.experts, type, Stream::kCompute);
+  }
+
+  // In fp32, whatever the parameters are kept in; null where the model has none.
+  Tensor router_bias() const {
+    if (call_.operation.parameters.empty()) return nullptr;
+    const Tensor out = temporary(DataType::kFp32);
+    call_.kernels().copy(call_.weight(0), out->array(), shape_.experts);
+    return out;
+  }
+
+  bool has_rows(std::size_t read) const {
+    const std::size_t at = call_.operation.reads[read].index();
+    return at < call_.instance.rows.size() && call_.instance.rows[at].rows != nullptr;
+  }
   const HeldRows& held(std::size_t read) const {
     return call_.instance.rows[call_.operation.reads[read].index()];
   }

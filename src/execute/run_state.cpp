@@ -24,6 +24,10 @@ void run(const OperationCall& call, const OptimizerUpdate& update) {
   call.state.update(AdamW{}, call.step, norm, update.rounds);
 }
 
+void run(const OperationCall& call, const BalanceUpdate& update) {
+  call.state.balance(update.rounds);
+}
+
 // A unit's gradients into the wider type that reduces them.
 void widen_gradients(const OperationCall& call) {
   const ElementRange unit = call.wide->unit;
@@ -52,7 +56,7 @@ bool run_on_state(const OperationCall& call) {
     return true;
   }
   return run_if<ZeroGradients>(call) || run_if<SquaredNorm>(call) || run_if<ClipGradients>(call) ||
-         run_if<OptimizerUpdate>(call);
+         run_if<OptimizerUpdate>(call) || run_if<BalanceUpdate>(call);
 }
 
 }  // namespace stepcast

@@ -132,6 +132,24 @@ struct AttentionGradientArguments {
   Array workspace = {};
 };
 
+// `sinks`: a logit for each head. The context and its sums become those with it.
+struct AttentionSinkArguments {
+  AttentionShape shape;
+  HeadArray context;
+  Array log_sum_exp = {};
+  Array sinks = {};
+};
+
+// Context and sums are those with the sinks. It adds to the gradient.
+struct SinkGradientArguments {
+  AttentionShape shape;
+  HeadArray context;
+  HeadArray context_gradient;
+  Array log_sum_exp = {};
+  Array sinks = {};
+  Array gradient = {};
+};
+
 struct AttentionScoresArguments {
   AttentionShape shape;
   HeadArray query;
@@ -422,10 +440,12 @@ struct DropoutGradientArguments {
 };
 
 // Choices, tokens of rows and indices are int64, what was chosen int8.
+// `bias` (fp32, by experts, may be absent) joins the probabilities where they choose.
 struct RouteArguments {
   RouterShape shape;
   Array logits = {};
   Array choice = {};
+  Array bias = {};
   Array probabilities = {};
   Array chosen = {};
 };
@@ -473,6 +493,41 @@ struct ExpertActivationArguments {
   Array out = {};
   std::int64_t rows;
   std::int64_t width;
+};
+
+// The rows of one expert. `weights` (fp32, may be absent) are those of the rows.
+struct WeighedBiasArguments {
+  Array data = {};
+  Array bias = {};
+  Array weights = {};
+  std::int64_t rows;
+  std::int64_t width;
+};
+
+struct WeighedRowsArguments {
+  Array data = {};
+  Array weights = {};
+  Array out = {};
+  std::int64_t rows;
+  std::int64_t width;
+};
+
+// `out` is fp32: one number a row.
+struct BiasProductArguments {
+  Array data = {};
+  Array bias = {};
+  Array out = {};
+  std::int64_t rows;
+  std::int64_t width;
+};
+
+// weight -= rate * sign(gradient). `rounded` (may be absent) gets the weights in its own type.
+struct SignStepArguments {
+  Array gradient = {};
+  Array weight = {};
+  Array rounded = {};
+  float rate;
+  std::int64_t count;
 };
 
 struct ExpertActivationGradientArguments {

@@ -26,6 +26,9 @@ struct Attention {
   OptionalCount value_dim = {};  // 0: head_dim
   OptionalCount window = {};     // 0: all tokens before
   OptionalCount chunk = {};      // 0: none
+  // Learned logits of each head, which take part in its softmax and bring no value. Backward: their
+  // gradients too.
+  OptionalCount sinks = {};
   // Ranks that share a sequence compute so many steps of a ring, counted from 1, or pieces against
   // gathered keys. Which tokens meet depends on the rank (execute/run_context.cpp), not the work.
   OptionalCount ring_step = {}, piece = {};
@@ -45,8 +48,8 @@ struct Attention {
                       std::pair("key_length", &A::key_length), std::pair("head_dim", &A::head_dim),
                       std::pair("causal", &A::causal), std::pair("type", &A::type),
                       std::pair("value_dim", &A::value_dim), std::pair("window", &A::window),
-                      std::pair("chunk", &A::chunk), std::pair("ring_step", &A::ring_step),
-                      std::pair("piece", &A::piece));
+                      std::pair("chunk", &A::chunk), std::pair("sinks", &A::sinks),
+                      std::pair("ring_step", &A::ring_step), std::pair("piece", &A::piece));
   }
 };
 

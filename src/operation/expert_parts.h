@@ -94,6 +94,36 @@ struct ExpertActivation {
   }
 };
 
+// The bias of a row's expert joins the experts' output, times the row's routing weight. Backward:
+// the gradients of the weights. That of the bias is a BiasGradient, which weighs rows likewise.
+struct ExpertBias {
+  bool backward;
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "expert_bias";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kDropoutAdd;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("backward", &ExpertBias::backward),
+                      std::pair("type", &ExpertBias::type), std::pair("size", &ExpertBias::size));
+  }
+};
+
+// By how much more tokens than the mean chose each expert. It stands where the gradient of the
+// router's bias would, and is summed over ranks and micro-batches with the gradients.
+struct RouterLoad {
+  DataType gradient;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "router_load";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kReduction;
+  static constexpr bool backward = true;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("gradient", &RouterLoad::gradient),
+                      std::pair("size", &RouterLoad::size));
+  }
+};
+
 // The shared expert's output times a weight for each token, the sigmoid of a product with its
 // input.
 struct SharedGate {

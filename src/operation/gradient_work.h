@@ -83,7 +83,7 @@ struct UnitCopy {
   }
 };
 
-// The next five run over all gradients or states of a rank, once a step.
+// The next six run over all gradients or states of a rank, once a step.
 struct ZeroGradients {
   DataType type;
   KernelSize size;
@@ -152,6 +152,23 @@ struct OptimizerUpdate {
                       std::pair("clips", &OptimizerUpdate::clips),
                       std::pair("rounds", &OptimizerUpdate::rounds),
                       std::pair("size", &OptimizerUpdate::size));
+  }
+};
+
+// Biases of routers go one step against the sign of the load (RouterLoad), which no optimizer does
+// (Wang et al. 2024, arXiv 2408.15664).
+struct BalanceUpdate {
+  DataType gradient;
+  bool rounds;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "balance_update";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kOptimizer;
+  static constexpr bool backward = false;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("gradient", &BalanceUpdate::gradient),
+                      std::pair("rounds", &BalanceUpdate::rounds),
+                      std::pair("size", &BalanceUpdate::size));
   }
 };
 

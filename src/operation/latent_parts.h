@@ -29,6 +29,26 @@ struct LatentRotary {
   }
 };
 
+// Each tensor parallel rank has made its columns of `rows` rows, and all of them lie rank by rank:
+// they become rows of the whole width, those of this rank where ranks share a sequence. Backward:
+// the rank's own columns of all rows.
+struct JoinColumns {
+  bool backward;
+  std::int64_t rows;
+  std::int64_t ranks;
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "join_columns";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kTranspose;
+  static constexpr auto fields() {
+    using J = JoinColumns;
+    return std::tuple(std::pair("backward", &J::backward), std::pair("rows", &J::rows),
+                      std::pair("ranks", &J::ranks), std::pair("type", &J::type),
+                      std::pair("size", &J::size));
+  }
+};
+
 // Rows of two tensors beside each other as the rows of one, or apart again.
 struct JoinRows {
   bool backward;

@@ -83,7 +83,8 @@ struct Operation {
                    CrossEntropy, ContextCopy, PartialMerge, BiasGradient, Accumulate, Cast,
                    ZeroGradients, UnscaleGradients, SquaredNorm, ClipGradients, OptimizerUpdate,
                    UnitCopy, Alias, Collective, GroupedGemm, RouterScores, TokenPermutation,
-                   ExpertActivation, SharedGate, HostRead, LatentRotary, JoinRows>;
+                   ExpertActivation, ExpertBias, RouterLoad, BalanceUpdate, SharedGate, HostRead,
+                   LatentRotary, JoinRows, JoinColumns>;
 
   const char* name;  // for people: "qkv", "attention", "mlp_up"; a literal
   Phase phase;

@@ -68,7 +68,8 @@ std::string text_of(const Attention& a) {
   return fmt::format("attention {} {}x{}x{}x{}x{}x{} {} {}", a.backward ? "backward" : "forward",
                      a.batch, a.heads, a.kv_heads, a.query_length, a.key_length, a.head_dim,
                      a.causal ? "causal" : "full", name_of(a.type)) +
-         text("value_dim", a.value_dim) + text("window", a.window) + text("chunk", a.chunk);
+         text("value_dim", a.value_dim) + text("window", a.window) + text("chunk", a.chunk) +
+         text("sinks", a.sinks);
 }
 
 }  // namespace

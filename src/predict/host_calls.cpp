@@ -38,7 +38,7 @@ HostCalls calls_beside(const Operation& operation, const Scenario& scenario) {
   } else if (const auto* dense = std::get_if<Gemm>(&operation.work)) {
     const bool scales = is_scaled(dense->input) && dense->role == GemmRole::kForward;
     if (scales) out.operators = host.scaled_operators;
-  } else if (std::holds_alternative<ResidualAdd>(operation.work)) {
+  } else if (std::holds_alternative<ExpertBias>(operation.work)) {
     if (operation.groups > 1) out.operators = operation.groups * host.bias_operators;
   } else if (const auto* cast = std::get_if<Cast>(&operation.work)) {
     if (operation.groups > 1) {

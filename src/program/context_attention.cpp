@@ -36,6 +36,7 @@ struct Part {
     const DataType read = type == shape.type ? shape.product : type;
     Attention out{backward, shape.batch, heads, kv_heads, queries, keys, key_dim, causal, read};
     if (value_dim != key_dim) out.value_dim = {value_dim};
+    if (span.sinks.valid()) out.sinks = {1};
     return out;
   }
   // Over the whole sequence, where each rank has a share of the heads.
@@ -255,6 +256,7 @@ void ring_forward(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv
     sums.push_back(builder.buffer("partial_sums", part.statistics(), DataType::kFp32));
     builder.add("attention", step.attention(part, false), {qkv.query, key_value},
                 {partial.back(), sums.back()});
+    builder.uses({part.span.sinks});
     if (at_once) {
       merge(builder, part,
             {"merge_partial", ContextTensor::kContext, false, step.context_elements(part),
@@ -320,6 +322,7 @@ void ring_backward(BlockBuilder& builder, const Part& part, const CoreAttentionB
     builder.add("attention_backward", step.attention(part, true),
                 {saved.read.query, key_value, context, saved.softmax, context_gradient},
                 {query_part, key_part, accumulator});
+    builder.uses({part.span.sinks});
     merge(builder, part,
           {"add_query_gradient", ContextTensor::kQuery, true, queries, part.query, i == 0,
            step.number},
@@ -378,6 +381,7 @@ void gather_forward(BlockBuilder& builder, const Part& part, const QkvBuffers& q
   for (std::int64_t piece = 1; piece <= kPieces; ++piece) {
     builder.add("attention", attention_of_piece(part, false, piece), {qkv.query, key_value},
                 {out.context, out.softmax});
+    builder.uses({part.span.sinks});
   }
 }
 
@@ -396,6 +400,7 @@ void gather_backward(BlockBuilder& builder, const Part& part, const CoreAttentio
     builder.add("attention_backward", attention,
                 {qkv.query, key_value, saved.context, saved.softmax, context_gradient},
                 {gradient.query, key_part, accumulator});
+    builder.uses({part.span.sinks});
     const std::int64_t seen = part.key_value() / part.rows * attention.key_length;
     merge(builder, part,
           {"add_key_value_gradient",
@@ -430,6 +435,7 @@ void whole_backward(BlockBuilder& builder, const Part& part, const CoreAttention
               {saved.read.query, saved.read.key, saved.read.value, context, saved.softmax,
                context_gradient},
               {gradient.query, gradient.key, gradient.value, accumulator});
+  builder.uses({part.span.sinks});
 }
 
 }  // namespace
@@ -455,6 +461,7 @@ CoreAttentionBuffers context_attention(BlockBuilder& builder, const ContextHeads
   } else {
     builder.add("attention", part.whole(false), {read.query, read.key, read.value},
                 {context, out.softmax});
+    builder.uses({part.span.sinks});
     out.read = read;
   }
   if (!exchanges) return out;

@@ -18,9 +18,19 @@ std::int64_t score_elements(const Shape& shape) {
 
 Attention fused(const Shape& shape, bool backward, const AttentionSpan& span) {
   const DataType type = shape.attended();
-  return {backward,       shape.batch,    shape.heads, shape.kv_heads, shape.sequence,
-          shape.sequence, shape.head_dim, true,        type,           {},
-          span.window,    span.chunk};
+  return {backward,
+          shape.batch,
+          shape.heads,
+          shape.kv_heads,
+          shape.sequence,
+          shape.sequence,
+          shape.head_dim,
+          true,
+          type,
+          {},
+          span.window,
+          span.chunk,
+          {span.sinks.valid() ? 1 : 0}};
 }
 
 ContextHeads context_heads(const Shape& shape, const AttentionSpan& span) {
@@ -42,6 +52,7 @@ CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv,
   out.softmax = builder.buffer("log_sum_exp", shape.tokens * shape.heads, DataType::kFp32);
   builder.add("attention", fused(shape, false, span), {read.query, read.key, read.value},
               {out.context, out.softmax});
+  builder.uses({span.sinks});
   out.read = read;
   return out;
 }
@@ -79,6 +90,7 @@ BufferId flash_backward(BlockBuilder& builder, const CoreAttentionBuffers& saved
   builder.add("attention_backward", fused(shape, true, span),
               {qkv.query, qkv.key, qkv.value, saved.context, saved.softmax, context_gradient},
               {gradient, query_accumulator});
+  builder.uses({span.sinks});
   return gradient;
 }
 

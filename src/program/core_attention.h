@@ -13,9 +13,11 @@ struct QkvBuffers {
   BufferId query, key, value;
 };
 
-// How far a query looks back, where not at all tokens before it.
+// How far a query looks back, where not at all tokens before it; and the learned logits beside
+// those of the keys, where there are some.
 struct AttentionSpan {
   OptionalCount window = {}, chunk = {};
+  ParameterId sinks = {};
 };
 
 struct CoreAttentionBuffers {

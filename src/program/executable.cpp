@@ -149,24 +149,15 @@ class Checker {
     if (model.position == Position::kAlibi) {
       refuse("model.position", "alibi is", "use learned, rope or none");
     }
-    if (model.attention_sinks > 0) refuse("model", "attention sinks are", "use another model");
     if (model.table_width() != model.hidden) {
       refuse("model.embedding_width", "an embedding of another width than the model is",
              "use another model");
     }
     if (model.moe) check_experts(*model.moe);
-    if (model.mtp_layers > 0) check_predictions();
     check_attention();
     if (cuda_ && (model.head_dim > kLargestHead || model.head_dim % 2 != 0)) {
       refuse("model.head_dim", fmt::format("heads of {} elements are", model.head_dim),
              "an even number, at most 256");
-    }
-  }
-
-  void check_predictions() {
-    // Their projection is cut by columns of all tokens, which tensor ranks would exchange.
-    if (scenario_.layout.tp > 1) {
-      refuse("layout.tp", "multi-token prediction on tensor parallel ranks is", "use 1");
     }
   }
 
@@ -180,6 +171,7 @@ class Checker {
     if (model.mla && scenario_.training.attention == AttentionKernel::kUnfused) {
       refuse("training.attention", "unfused latent attention is", "use flash");
     }
+    if (model.attention_sinks > 0) check_sinks();
     if (!windowed()) return;
     if (scenario_.layout.cp > 1 && scenario_.layout.cp_method == ContextMethod::kAllGather) {
       refuse("layout.cp_method", "attention within a window over gathered keys is",
@@ -193,31 +185,35 @@ class Checker {
     }
   }
 
+  void check_sinks() {
+    const Layout& layout = scenario_.layout;
+    if (scenario_.training.attention == AttentionKernel::kUnfused) {
+      refuse("training.attention", "unfused attention with sinks is", "use flash");
+    }
+    if (layout.cp > layout.cp_exchange) {
+      refuse("layout.cp_method", "attention with sinks in parts is", "use all_to_all");
+    }
+  }
+
   void check_experts(const Moe& moe) {
     const Layout& layout = scenario_.layout;
-    if (moe.router_bias) {
-      refuse("model.moe.router_bias", "a bias of the router is", "state false");
-    }
     if (moe.shared_gate) {
       refuse("model.moe.shared_gate", "a gate of the shared expert is", "state false");
     }
-    if (scenario_.model.mlp_bias) refuse("model.biases", "biases of experts are", "state false");
     if (moe.capacity_factor > 0 && moe.capacity_factor < 1) {
       refuse("model.moe.capacity_factor", "a capacity that drops tokens is", "at least 1");
     }
-    if (layout.etp > 1) {
-      refuse("layout.etp", fmt::format("etp = {} is", layout.etp), "use 1");
-    }
-    if (layout.ep == 1) return;
+    if (layout.ep == 1 && layout.etp == 1) return;
     if (moe.dispatcher != MoeDispatcher::kAllToAll) {
       refuse("model.moe.dispatcher", "a dispatcher of tokens instead of rows is", "use alltoall");
     }
     // The norm is summed over tp and pp alone, where nothing is sharded.
-    if (layout.zero == 0 && scenario_.training.grad_clip == GradClip::kGlobal) {
+    const bool elsewhere = layout.ep > 1 || layout.etp != layout.tp;
+    if (elsewhere && layout.zero == 0 && scenario_.training.grad_clip == GradClip::kGlobal) {
       refuse("layout.zero", "a gradient norm of experts on other ranks is",
              "use 1, or grad_clip none");
     }
-    check_spread();
+    if (layout.ep > 1) check_spread();
   }
 
   // The executor spreads rows evenly over experts, or as unevenly as the model says.

@@ -14,8 +14,11 @@ ExpertLayer::ExpertLayer(const Scenario& scenario, BlockBuilder& builder)
       dispatch_(shape_, builder) {
   const std::int64_t h = width();
   router_ = builder.parameter({"router", shape_.experts, h});
-  if (model_.moe->router_bias)
-    router_bias_ = builder.vector("router_bias", shape_.experts, Cut::kNone);
+  if (model_.moe->router_bias) {
+    Parameter bias{"router_bias", shape_.experts, 1, Cut::kNone, Initial::kZeros};
+    bias.balances = true;
+    router_bias_ = builder.parameter(bias);
+  }
   const std::array<std::int64_t, 3> ups{shape_.ffn, shape_.ups - shape_.ffn, 0};
   up_ = declare({"experts_up", shape_.ups, h, Cut::kRows, Initial::kNormal, ups}, &up_adapters_);
   down_ = declare({"experts_down", h, shape_.ffn, Cut::kColumns}, &down_adapters_);
@@ -104,19 +107,31 @@ bool ExpertLayer::applies_bias_in_steps() const {
   return down_bias_.valid() && builder_.rules().biased_experts_in_steps && !is_fused();
 }
 
-// The output's bias, times the routing weights; backward the gradients of both.
-void ExpertLayer::apply_bias(BufferId rows, bool backward) {
+// The output's bias, times the routing weights, where the product does not add it.
+void ExpertLayer::apply_bias(BufferId rows) {
   if (!applies_bias_in_steps()) return;
   const InGroups groups(builder_, shape_.local);
-  const Steps steps = weighted_bias_steps(backward, element());
+  const Steps steps = weighted_bias_steps(false, element());
   builder_.add("experts_apply_bias",
-               ResidualAdd{backward, true, false, builder_.shape().type,
-                           builder_.size(shape_.rows * width(), width(), steps.bytes)},
-               {rows, dispatch_.weights()}, {});
-  if (backward) {
+               ExpertBias{false, builder_.shape().type,
+                          builder_.size(shape_.rows * width(), width(), steps.bytes)},
+               {rows, dispatch_.weights()}, {rows});
+  builder_.uses({down_bias_});
+}
+
+// The output's bias adds to the gradients of the routing weights, here unless in a fused kernel; in
+// steps its own gradient is made too.
+void ExpertLayer::apply_bias_backward(BufferId gradient, BufferId weights) {
+  if (!down_bias_.valid() || is_fused()) return;
+  const bool in_steps = applies_bias_in_steps();
+  const InGroups groups(builder_, in_steps ? shape_.local : 1);
+  const double bytes = in_steps ? weighted_bias_steps(true, element()).bytes : element();
+  builder_.add(
+      "experts_apply_bias",
+      ExpertBias{true, builder_.shape().type, builder_.size(shape_.rows * width(), width(), bytes)},
+      {gradient, dispatch_.weights()}, {weights});
+  if (in_steps) {
     builder_.also_writes({builder_.buffer("biased_rows", shape_.held * width(), DataType::kFp32)});
-  } else {
-    builder_.also_writes({rows});
   }
   builder_.uses({down_bias_});
 }
@@ -152,9 +167,9 @@ void ExpertLayer::route(BufferId input) {
   saved_.logits = builder_.buffer("router_logits", scores, DataType::kFp32);
   builder_.add("router",
                Gemm{GemmRole::kForward, 1, shape_.tokens, shape_.experts, width(),
-                    builder_.shape().product, DataType::kFp32, false, router_bias_.valid()},
+                    builder_.shape().product, DataType::kFp32, false, false},
                {input}, {saved_.logits});
-  builder_.uses({router_, router_bias_});
+  builder_.uses({router_});
   Routing& routing = saved_.routing;
   routing.probabilities = builder_.buffer("router_probabilities", scores, DataType::kFp32);
   routing.chosen = builder_.buffer("routing_map", scores, DataType::kInt8);
@@ -162,6 +177,7 @@ void ExpertLayer::route(BufferId input) {
                RouterScores{false, shape_.top_k, DataType::kFp32,
                             builder_.size(scores, shape_.experts, 4 + 4 + 1, 12)},
                {saved_.logits}, {routing.probabilities, routing.chosen});
+  builder_.uses({router_bias_});  // it takes part in the choice alone
 }
 
 BufferId ExpertLayer::route_backward(BufferId input, BufferId weight_gradient) {
@@ -174,6 +190,12 @@ BufferId ExpertLayer::route_backward(BufferId input, BufferId weight_gradient) {
                    builder_.size(scores, shape_.experts, 4 + 4 + 1 + 4, 8)},
       {saved_.logits, saved_.routing.probabilities, saved_.routing.chosen, weight_gradient},
       {logits});
+  if (router_bias_.valid() && builder_.trains(router_bias_)) {
+    builder_.add("router_load",
+                 RouterLoad{builder_.gradient_type(), builder_.size(scores, shape_.experts, 1)},
+                 {saved_.routing.chosen}, {});
+    builder_.uses({router_bias_});
+  }
   const BufferId out = builder_.activation("router_input_gradient", shape_.tokens * width());
   builder_.gemm("router_dgrad", GemmRole::kInputGradient, shape_.tokens, width(), shape_.experts,
                 {logits}, {out});
@@ -211,11 +233,13 @@ BufferId ExpertLayer::compute() {
   GroupedGemm down = product(GemmRole::kForward, width(), shape_.ffn);
   down.bias = down_bias_.valid() && !applies_bias_in_steps();
   const BufferId downs = matrices(down_, width(), shape_.ffn, false);
-  builder_.add("experts_down", down, {saved_.left.rows, downs}, {out});
+  // A row's bias counts by its weight, as the row does.
+  const BufferId weights = down.bias ? dispatch_.weights() : BufferId{};
+  builder_.add("experts_down", down, {saved_.left.rows, downs, weights}, {out});
   pad_stashed(stashed_bytes(beyond_stash()));
   builder_.uses({down_, down_bias_});
   saved_.down_adapters = down_adapters_.forward(builder_, saved_.activated, out);
-  apply_bias(out, false);
+  apply_bias(out);
   copy_stashed(false);
   return out;
 }
@@ -246,10 +270,10 @@ ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
   if (again.has(RecomputedModule::kExpertActivation) && !again.has(RecomputedModule::kExperts))
     recompute([&] { activate(); });
   copy_stashed(true);
-  apply_bias(gradient, true);
-  const Operand of_output = operand(gradient, width(), true);
   RowGradients out{builder_.activation("experts_input_gradient", shape_.held * width()),
                    builder_.buffer("row_weights_gradient", shape_.held, DataType::kFp32)};
+  apply_bias_backward(gradient, out.weights);
+  const Operand of_output = operand(gradient, width(), true);
   Operand of_up;
   const BufferId activated = down_backward(of_output, out.weights, of_up);
   const AdapterGradients of_down =
@@ -259,13 +283,15 @@ ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
                            product(GemmRole::kWeightGradient, width(), shape_.ffn),
                            {of_output.columns, saved_.left.columns});
   if (down_bias_.valid()) {
-    builder_.bias_gradient(down_bias_, shape_.rows, width(), {gradient});
+    builder_.bias_gradient(down_bias_, shape_.rows, width(), {gradient, dispatch_.weights()});
   }
   BufferId up;
   if (!is_fused()) {
     up = builder_.activation("experts_up_gradient", shape_.held * shape_.ups);
+    // It adds to what the bias has given of the weights' gradients.
+    const BufferId given = down_bias_.valid() ? out.weights : BufferId{};
     builder_.add("experts_activation", activation(true),
-                 {saved_.up, dispatch_.weights(), activated}, {up, out.weights});
+                 {saved_.up, dispatch_.weights(), activated, given}, {up, out.weights});
   }
   if (up_bias_.valid()) {
     builder_.bias_gradient(up_bias_, shape_.rows, shape_.ups, {is_fused() ? of_up.rows : up});

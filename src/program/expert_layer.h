@@ -50,7 +50,8 @@ class ExpertLayer {
   BufferId compute();
   RowGradients compute_backward(BufferId gradient, const RecomputedModules& again);
   bool applies_bias_in_steps() const;
-  void apply_bias(BufferId rows, bool backward);
+  void apply_bias(BufferId rows);
+  void apply_bias_backward(BufferId gradient, BufferId weights);
   BufferId add(const char* name, BufferId a, BufferId b, bool backward);
   template <class Write>
   void recompute(const Write& write);

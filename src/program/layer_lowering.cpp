@@ -22,7 +22,7 @@ LayerLowering::LayerLowering(const Scenario& scenario, LayerKind kind, BlockBuil
 }
 
 AttentionSpan LayerLowering::span() const {
-  AttentionSpan out{.chunk = shape_.document_span};
+  AttentionSpan out{.chunk = shape_.document_span, .sinks = weights_.sinks};
   if (!kind_.windowed) return out;
   const OptionalCount size{model_.attention_window};
   if (!model_.attention_chunked) {
@@ -62,7 +62,9 @@ void LayerLowering::declare_attention() {
       weights_.query_key_norm = {builder_.vector("query_norm", norm_width(), cut, Initial::kOnes),
                                  builder_.vector("key_norm", key, cut, Initial::kOnes)};
     }
-    if (model_.attention_sinks > 0) builder_.vector("attention_sinks", shape_.heads, Cut::kRows);
+    if (model_.attention_sinks > 0) {
+      weights_.sinks = builder_.vector("attention_sinks", shape_.heads, Cut::kRows);
+    }
   }
   weights_.attention_out =
       Linear(builder_,

@@ -38,6 +38,7 @@ struct MlpBuffers {
 struct LayerWeights {
   std::vector<ParameterId> attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;
   std::vector<ParameterId> query_key_norm;  // of queries, of keys
+  ParameterId sinks;                        // learned logits of attention
   Linear qkv, attention_out, mlp_up, mlp_down;
   ParameterId qkv_bias, attention_out_bias, mlp_up_bias, mlp_down_bias;
 };

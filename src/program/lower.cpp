@@ -152,6 +152,8 @@ void Lowering::finish_role(Role& role) {
   for_each_block(program_, role, [&](const Block& block) {
     for (const Parameter& weight : block.weights) {
       if (weight.in_fp8 && weight.is_table && !weight.borrowed) tables += weight.elements();
+      const bool trained = weight.storage == WeightStorage::kTrained;
+      if (weight.balances && trained) role.balancing += weight.elements();
     }
     frozen.plain += block.frozen.plain;
     frozen.four_bit += block.frozen.four_bit;

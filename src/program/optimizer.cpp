@@ -113,6 +113,18 @@ void write_update(BlockBuilder& builder, const Scenario& scenario, std::int64_t 
   }
 }
 
+// Behind the optimizer, which leaves them alone. Every rank that holds them reads and writes them.
+void write_balance(BlockBuilder& builder, const Scenario& scenario, const Role& role) {
+  if (role.balancing == 0) return;
+  const bool rounds =
+      scenario.rules.keeps_master_weights && scenario.training.wide() != DataType::kFp32;
+  const double bytes = gradient_size(scenario) + 2 * size_of(DataType::kFp32) + (rounds ? 2 : 0);
+  builder.add("update_router_bias",
+              BalanceUpdate{scenario.training.grad_precision, rounds,
+                            builder.size(role.balancing, 0, bytes)},
+              {}, {});
+}
+
 void write_clipping(BlockBuilder& builder, const Scenario& scenario, std::int64_t local) {
   if (scenario.rules.fuses_neighbours || scenario.training.grad_clip == GradClip::kNone) return;
   builder.add("clip_gradients",
@@ -191,6 +203,7 @@ Block lower_update(const Scenario& scenario, const Role& role,
     write_clipping(builder, scenario, owned_elements(scenario, role, shares));
     const std::int64_t own = adam_elements(scenario, role, shares);
     if (own > 0 || host_elements(scenario, role) == 0) write_update(builder, scenario, own);
+    write_balance(builder, scenario, role);
     write_muon(scenario, shares, builder);
   });
 }

@@ -56,14 +56,43 @@ BufferId PredictionModule::forward(BufferId hidden) {
                {of_token, of_hidden}, {saved_.joined});
   saved_.entered = join_.enter(builder_, "mtp_joined", saved_.joined, true);
   saved_.projected = join_.forward(builder_, saved_.entered);
-  // Each tensor parallel rank has made its columns of all tokens.
-  BufferId input = saved_.projected.y;
-  if (shape.tp > 1) {
-    input = builder_.activation("mtp_layer_input", rows);
-    builder_.collective("mtp_gather_columns", CollectiveKind::kAllGather, AxisGroup::kTensor,
-                        tokens, shape.type, {saved_.projected.y}, {input});
-  }
-  return layer_.forward(input);
+  return layer_.forward(whole_rows(saved_.projected.y));
+}
+
+JoinColumns PredictionModule::columns(bool backward) const {
+  const Shape& shape = builder_.shape();
+  const std::int64_t h = shape.hidden, all = shape.tokens * h;
+  // Columns are put together for all rows, also where this rank then has some of them.
+  const double bytes = 2.0 * static_cast<double>((backward ? all / shape.tp : all) * shape.element);
+  const KernelSize size = backward ? KernelSize{all / shape.tp, h / shape.tp, bytes}
+                                   : KernelSize{shape.rows * h, h, bytes};
+  return {backward, shape.tokens, shape.tp, shape.type, size};
+}
+
+// Each tensor parallel rank has made its columns of all tokens (Megatron:
+// gather_from_tensor_model_parallel_region, then scatter_to_sequence_parallel_region).
+BufferId PredictionModule::whole_rows(BufferId own) {
+  const Shape& shape = builder_.shape();
+  if (shape.tp == 1) return own;
+  const std::int64_t all = shape.tokens * shape.hidden;
+  const BufferId gathered = builder_.activation("mtp_gathered_columns", all);
+  builder_.collective("mtp_gather_columns", CollectiveKind::kAllGather, AxisGroup::kTensor, all,
+                      shape.type, {own}, {gathered});
+  std::get<Collective>(builder_.last().work).overlapped = false;
+  const BufferId out = builder_.activation("mtp_layer_input", shape.rows * shape.hidden);
+  builder_.add("mtp_join_columns", columns(false), {gathered}, {out});
+  return out;
+}
+
+// Every rank has the gradient of all its rows: it takes its own columns of them.
+BufferId PredictionModule::own_columns(BufferId gradient) {
+  const Shape& shape = builder_.shape();
+  if (shape.tp == 1) return gradient;
+  const BufferId whole = builder_.leave_backward("mtp_rows_gradient", gradient);
+  const BufferId out =
+      builder_.activation("mtp_columns_gradient", shape.tokens * shape.hidden / shape.tp);
+  builder_.add("mtp_join_columns", columns(true), {whole}, {out});
+  return out;
 }
 
 void PredictionModule::recompute() { layer_.recompute(); }
@@ -72,13 +101,7 @@ BufferId PredictionModule::backward(BufferId gradient, RecomputeMode mode) {
   const Shape& shape = builder_.shape();
   const std::int64_t h = shape.hidden, rows = shape.rows * h;
   const double e = static_cast<double>(shape.element);
-  BufferId columns = layer_.backward(gradient, mode);
-  if (shape.tp > 1) {
-    const BufferId own = builder_.activation("mtp_columns_gradient", shape.tokens * h / shape.tp);
-    builder_.collective("mtp_scatter_columns", CollectiveKind::kReduceScatter, AxisGroup::kTensor,
-                        shape.tokens * h, shape.type, {columns}, {own});
-    columns = own;
-  }
+  const BufferId columns = own_columns(layer_.backward(gradient, mode));
   const LinearInput gathered = join_.gather_again(builder_, "mtp_joined", saved_.entered);
   const LinearInput flowing = join_.take_gradient(builder_, columns);
   const LinearGradient partial = join_.input_gradient(builder_, flowing);

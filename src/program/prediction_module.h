@@ -25,6 +25,10 @@ class PredictionModule {
   BufferId backward(BufferId gradient, RecomputeMode mode);
 
  private:
+  JoinColumns columns(bool backward) const;
+  BufferId whole_rows(BufferId own);        // of the joined states, where tp cuts their product
+  BufferId own_columns(BufferId gradient);  // of the gradient of those rows
+
   BlockBuilder& builder_;
   ParameterId table_;
   std::int64_t ahead_;

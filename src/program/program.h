@@ -40,6 +40,7 @@ struct Parameter {
   WeightStorage storage = WeightStorage::kTrained;
   bool is_table = false;  // of tokens: embedding and head may share it
   bool is_copy = false;   // of the embedding's table, for prediction modules on another stage
+  bool balances = false;  // the load of experts moves it (BalanceUpdate), no optimizer does
   bool in_fp8 = false;    // the products with it read fp8, or fp4
   bool in_fp4 = false;    // and so fp4
   // The ranks that hold the same elements: its gradient is reduced over them, and ZeRO shards it
@@ -128,6 +129,7 @@ struct Role {
   std::int64_t parameters = 0;  // trained elements on one rank before ZeRO
   std::int64_t in_fp8 = 0;      // as many of them are read by products in fp8 or fp4
   std::int64_t in_fp4 = 0;      // and of these by products in fp4
+  std::int64_t balancing = 0;   // trained elements that a BalanceUpdate moves
   ByteCount on_host = 0;        // offloaded states in host memory, for the whole run
 
   const FlatStretch* stretch(AxisGroup group) const;  // null: nothing of this group is trained

@@ -78,6 +78,25 @@ void TokenDispatch::read_counts(const Routing& routing) {
   builder_.add("read_counts", HostRead{counts}, {known}, {});
 }
 
+// The weights go as the rows do, in fp32 and in their place (Megatron: global_probs).
+void TokenDispatch::bring_weights(BufferId weights) {
+  exchange_weights(weights, false);
+  if (shape_.tensor == 1) return;
+  builder_.collective("gather_weights", CollectiveKind::kAllGather, AxisGroup::kExpertTensor,
+                      shape_.rows, DataType::kFp32, {weights}, {weights},
+                      CollectivePurpose::kRouting);
+}
+
+// Each rank that shares an expert has seen a part of its activation.
+void TokenDispatch::return_weights(BufferId gradient) {
+  if (shape_.tensor > 1) {
+    builder_.collective("reduce_weights", CollectiveKind::kReduceScatter, AxisGroup::kExpertTensor,
+                        shape_.rows, DataType::kFp32, {gradient}, {gradient},
+                        CollectivePurpose::kRouting);
+  }
+  exchange_weights(gradient, true);
+}
+
 void TokenDispatch::exchange_weights(BufferId weights, bool backward) {
   if (shape_.ranks == 1) return;
   builder_.exchange(backward ? "dispatch_weights_backward" : "dispatch_weights", AxisGroup::kExpert,
@@ -180,7 +199,7 @@ BufferId TokenDispatch::bring(BufferId tokens, const Routing& routing) {
   builder_.also_writes({row_map_, weights_});
   if (!by_rows()) return permuted;
   const BufferId out = bring_rows(permuted, false);
-  exchange_weights(weights_, false);
+  bring_weights(weights_);
   return out;
 }
 
@@ -201,7 +220,7 @@ BufferId TokenDispatch::bring_gradient(BufferId gradient) {
 BufferId TokenDispatch::take_gradient_back(BufferId rows, BufferId weight_gradient) {
   if (by_rows()) {
     rows = return_rows(rows, true);
-    exchange_weights(weight_gradient, true);
+    return_weights(weight_gradient);
   }
   const BufferId sums = permute("permute_backward", TokenMove::kPermute, true, tokens(),
                                 this->rows(), {rows, row_map_});

@@ -50,6 +50,8 @@ class TokenDispatch {
 
   void gather_routing_map(const Routing& routing);
   void read_counts(const Routing& routing);
+  void bring_weights(BufferId weights);
+  void return_weights(BufferId gradient);
   void exchange_weights(BufferId weights, bool backward);
   BufferId permute(const char* name, TokenMove move, bool backward, std::int64_t tokens,
                    std::int64_t rows, BlockBuilder::Buffers reads);

@@ -23,7 +23,9 @@ class OneStep {
         grid_(scenario.layout),
         runner_(scenario, program_, grid_, RankId(0), nullptr, std::make_unique<HostDevice>(), {}),
         tokens_(static_cast<double>(scenario.training.global_batch) *
-                static_cast<double>(scenario.training.sequence_length)) {}
+                static_cast<double>(scenario.training.sequence_length)) {
+    fill_zeros();
+  }
 
   double loss() { return runner_.step().loss_sum / tokens_; }
   const std::vector<PlacedParameter>& parameters() const { return runner_.parameters(); }
@@ -39,6 +41,18 @@ class OneStep {
   }
 
  private:
+  // Parameters that begin as zeros would hide what they multiply.
+  void fill_zeros() {
+    for (const PlacedParameter& placed : parameters()) {
+      if (placed.parameter->initial != Initial::kZeros) continue;
+      std::vector<float> values(static_cast<std::size_t>(placed.range.size()));
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = 0.1F * (static_cast<float>(i % 5) - 1.5F);
+      }
+      move(placed.range, values, 1);
+    }
+  }
+
   Program program_;
   RankGrid grid_;
   RoleRunner runner_;
@@ -90,7 +104,10 @@ INSTANTIATE_TEST_SUITE_P(
         R"(,"mla":{"kv_lora_rank":16,"qk_nope_head_dim":6,"qk_rope_head_dim":4,"v_head_dim":12})",
         R"(,"moe":{"experts":8,"top_k":2,"ffn":24})",
         R"(,"moe":{"experts":4,"top_k":2,"ffn":24,"shared_ffn":16,"dense_layers":1})",
-        R"(,"moe":{"experts":8,"top_k":3,"ffn":16,"capacity_factor":1.25})", R"(,"mtp_layers":2)",
+        R"(,"moe":{"experts":8,"top_k":3,"ffn":16,"capacity_factor":1.25})",
+        R"(,"mlp_bias":true,"moe":{"experts":8,"top_k":2,"ffn":24})",
+        R"(,"attention_sinks":1,"attention_window":5,"attention_window_every":2)",
+        R"(,"mtp_layers":2)",
         R"(,"mtp_layers":1,"tied_embeddings":true,"moe":{"experts":4,"top_k":2,"ffn":24})"));
 
 }  // namespace

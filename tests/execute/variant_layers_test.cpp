@@ -3,6 +3,7 @@
 // the memory that it takes is that of the forecast.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "forecast_peaks.h"
@@ -102,6 +103,29 @@ INSTANTIATE_TEST_SUITE_P(
         tested("LatentMegatron", kLatent, megatron),
         tested("WholeQueriesTp2Sequence", kWholeQueries, tp2_sequence),
         tested("WholeQueriesMegatron", kWholeQueries, megatron)),
+    [](const auto& tested) { return tested.param.name; });
+
+const char* const kSinks = R"(,"attention_sinks":1)";
+const char* const kSinksAndWindows =
+    R"(,"attention_sinks":1,"attention_window":5,"attention_window_every":2)";
+
+void exchange2(VariantCase& c) {
+  c.cp = 2;
+  c.layout = R"(,"cp_method":"all_to_all")";
+}
+void exchange2_zero3(VariantCase& c) {
+  exchange2(c);
+  c.zero = 3;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sinks, VariantTrainsLikeOneRank,
+    ::testing::Values(tested("Tp2", kSinks, tp2), tested("Tp2Windows", kSinksAndWindows, tp2),
+                      tested("Selective", kSinksAndWindows, selective),
+                      tested("Full", kSinks, full), tested("Pp2ZbH1", kSinksAndWindows, pp2_zb),
+                      tested("Dp2Zero3", kSinks, dp2_zero3), tested("Megatron", kSinks, megatron),
+                      tested("Exchange2", kSinksAndWindows, exchange2),
+                      tested("Exchange2Zero3", kSinks, exchange2_zero3)),
     [](const auto& tested) { return tested.param.name; });
 
 // Sequences that ranks share, alone and beside other cuts.
@@ -307,12 +331,110 @@ INSTANTIATE_TEST_SUITE_P(
         tested("UnevenEp2", kUneven, ep2), tested("UnevenEp4OverTp2", kUneven, ep4_over_tp2)),
     [](const auto& tested) { return tested.param.name; });
 
+const char* const kBiased = R"(,"mlp_bias":true,"moe":{"experts":8,"top_k":2,"ffn":24})";
+const char* const kBiasedCapacity =
+    R"(,"mlp_bias":true,"moe":{"experts":8,"top_k":3,"ffn":16,"capacity_factor":1.25})";
+
+// Before 2026-08 Megatron adds the biases of outputs in steps of their own.
+void ep2_megatron_in_steps(VariantCase& c) {
+  ep2_megatron(c);
+  c.training = R"(,"release":"2026-07")";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    BiasedExperts, VariantTrainsLikeOneRank,
+    ::testing::Values(tested("Dp2", kBiased, dp2), tested("Selective", kBiased, selective),
+                      tested("Pp2ZbH1", kBiased, pp2_zb), tested("Tp2Dp2Zero1", kBiased, tp2_zero1),
+                      tested("Ep2", kBiased, ep2), tested("Ep4OverTp2", kBiased, ep4_over_tp2),
+                      tested("Ep2Megatron", kBiased, ep2_megatron),
+                      tested("Ep2InSteps", kBiased, ep2_megatron_in_steps),
+                      tested("Ep2Zero3", kBiased, ep2_zero3),
+                      tested("CapacityEp4", kBiasedCapacity, ep4)),
+    [](const auto& tested) { return tested.param.name; });
+
+const char* const kBalanced =
+    R"(,"moe":{"experts":8,"top_k":2,"ffn":24,"imbalance":1.5,"router_bias":true})";
+
+INSTANTIATE_TEST_SUITE_P(BalancedExperts, VariantTrainsLikeOneRank,
+                         ::testing::Values(tested("Dp2", kBalanced, dp2),
+                                           tested("Selective", kBalanced, selective),
+                                           tested("Full", kBalanced, full),
+                                           tested("Pp2ZbH1", kBalanced, pp2_zb),
+                                           tested("Tp2Dp2Zero1", kBalanced, tp2_zero1),
+                                           tested("Ep4OverTp2", kBalanced, ep4_over_tp2),
+                                           tested("Ep2Megatron", kBalanced, ep2_megatron),
+                                           tested("Ep2Zero3", kBalanced, ep2_zero3),
+                                           tested("Ep2Pp2ZbZero3", kBalanced, ep2_pp2_zb_zero3)),
+                         [](const auto& tested) { return tested.param.name; });
+
+// Experts that ranks share: those of tensor parallelism, or of data parallelism.
+void etp2_of_tp2(VariantCase& c) {
+  tp2_experts(c);
+  c.etp = 2;
+}
+void etp2_of_tp2_dp2(VariantCase& c) {
+  etp2_of_tp2(c);
+  c.dp = 2;
+  c.zero = 1;
+}
+void etp2_of_dp4(VariantCase& c) {
+  ep4(c);
+  c.ep = 1;
+  c.etp = 2;
+}
+void ep2_etp2(VariantCase& c) {
+  etp2_of_dp4(c);
+  c.ep = 2;
+}
+void ep2_etp2_over_tp2(VariantCase& c) {
+  etp2_of_tp2_dp2(c);
+  c.ep = 2;
+}
+void ep2_etp2_of_8(VariantCase& c) {
+  ep2_etp2_over_tp2(c);
+  c.dp = 4;
+  c.framework = "megatron";
+}
+void ep2_etp2_pp2(VariantCase& c) {
+  ep2_etp2_over_tp2(c);
+  c.pp = 2;
+}
+void ep2_etp2_zero3(VariantCase& c) {
+  ep2_etp2(c);
+  c.zero = 3;
+}
+
+INSTANTIATE_TEST_SUITE_P(SharedByRanks, VariantTrainsLikeOneRank,
+                         ::testing::Values(tested("Etp2OfTp2", kExperts, etp2_of_tp2),
+                                           tested("Etp2OfTp2Dp2", kExperts, etp2_of_tp2_dp2),
+                                           tested("Etp2OfDp4", kExperts, etp2_of_dp4),
+                                           tested("Ep2Etp2", kExperts, ep2_etp2),
+                                           tested("Ep2Etp2OverTp2", kExperts, ep2_etp2_over_tp2),
+                                           tested("UnevenEp2Etp2", kUneven, ep2_etp2),
+                                           tested("Ep2Etp2Of8", kUneven, ep2_etp2_of_8),
+                                           tested("SharedEtp2", kSharedExperts, etp2_of_tp2),
+                                           tested("CapacityEp2Etp2", kCapacity, ep2_etp2_over_tp2),
+                                           tested("BiasedEtp2OfTp2", kBiased, etp2_of_tp2),
+                                           tested("BiasedEp2Etp2", kBiased, ep2_etp2_over_tp2),
+                                           tested("BalancedEp2Etp2", kBalanced, ep2_etp2),
+                                           tested("Ep2Etp2Pp2", kExperts, ep2_etp2_pp2),
+                                           tested("Ep2Etp2Zero3", kExperts, ep2_etp2_zero3)),
+                         [](const auto& tested) { return tested.param.name; });
+
 const char* const kPredicting = R"(,"mtp_layers":2,"tied_embeddings":false)";
 const char* const kTiedPredicting = R"(,"mtp_layers":1,"tied_embeddings":true)";
 const char* const kPredictingExperts =
     R"(,"mtp_layers":2,"tied_embeddings":false,"moe":{"experts":8,"top_k":2,"ffn":24})";
 
 void pp2(VariantCase& c) { c.pp = 2; }
+void tp2_batches(VariantCase& c) {
+  tp2_sequence(c);
+  c.micro_batch = 2;
+}
+void tp2_pp2_zb(VariantCase& c) {
+  pp2_zb(c);
+  c.tp = 2;
+}
 void megatron_pp2(VariantCase& c) {
   c.framework = "megatron";
   c.pp = c.dp = 2;
@@ -330,6 +452,12 @@ INSTANTIATE_TEST_SUITE_P(Predictions, VariantTrainsLikeOneRank,
                                            tested("TiedPp2", kTiedPredicting, pp2),
                                            tested("TiedDp2Zero3", kTiedPredicting, dp2_zero3),
                                            tested("TiedMegatronPp2", kTiedPredicting, megatron_pp2),
+                                           tested("Tp2", kPredicting, tp2),
+                                           tested("Tp2Sequence", kPredicting, tp2_sequence),
+                                           tested("Tp2Batches", kPredicting, tp2_batches),
+                                           tested("Megatron", kTiedPredicting, megatron),
+                                           tested("Tp2Pp2ZbH1", kTiedPredicting, tp2_pp2_zb),
+                                           tested("ExpertsTp2", kPredictingExperts, tp2_zero1),
                                            tested("ExpertsEp2", kPredictingExperts, ep2),
                                            tested("ExpertsEp2Pp2", kPredictingExperts, ep2_pp2)),
                          [](const auto& tested) { return tested.param.name; });
@@ -368,6 +496,36 @@ TEST(Router, ChoosesByScores) {
   EXPECT_LT(parallel.model.relative_error(reference.model), kTolerance);
   EXPECT_NE(train(variant(c), 2).loss[1], parallel.loss[1]);
   expect_forecast_peaks(variant(c), parallel);
+}
+
+// An update moves a bias by a thousandth, down where more tokens than the mean have chosen the
+// expert. With 4 experts on 2 ranks, those of the fullest one have 3/2 of the mean of all.
+TEST(Router, BiasGoesAgainstTheLoad) {
+  VariantCase c;
+  c.layers = 1;
+  c.model = R"(,"moe":{"experts":4,"top_k":2,"ffn":24,"imbalance":1.5,"router_bias":true})";
+  ep2(c);
+  const ExpertSpread uneven = spread_of(variant(c));
+  c = {};
+  c.layers = 1;
+  c.model = R"(,"moe":{"experts":4,"top_k":2,"ffn":24,"router_bias":true})";
+  const Scenario scenario = variant(c);
+  const Program program = lower(scenario);
+  const RankGrid grid(scenario.layout);
+  ExecutorOptions options;
+  options.spread = uneven;
+  RoleRunner runner(scenario, program, grid, RankId(0), nullptr, std::make_unique<HostDevice>(),
+                    options);
+  for (int s = 0; s < 3; ++s) runner.step();
+  const auto bias = std::ranges::find_if(
+      runner.parameters(), [](const PlacedParameter& one) { return one.parameter->balances; });
+  ASSERT_NE(bias, runner.parameters().end());
+  std::vector<float> moved(4);
+  std::copy_n(runner.state().parameters(bias->range.begin).as<float>(), 4, moved.begin());
+  std::ranges::sort(moved);
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    EXPECT_NEAR(moved[i], i < 2 ? -3e-3 : 3e-3, 1e-8) << i;
+  }
 }
 
 // A query gives the same whatever lies outside its window: with a window of one token every token

@@ -8,8 +8,6 @@
 namespace stepcast::cpu {
 namespace {
 
-Array array_of(std::vector<float>& data) { return {data.data(), DataType::kFp32}; }
-
 // Two ranks, one sequence of four rows of two elements each: rank 0 has tokens 0, 1, 6 and 7 of the
 // sequence, rank 1 those between. Second halves follow each other against the order of the ranks.
 TEST(SpreadRows, PutsHalvesOfARanksTokensIntoTheirPlaces) {

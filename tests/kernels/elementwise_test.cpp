@@ -52,6 +52,13 @@ TEST(AddResidual, AddsTheBiasOfTheColumnAndMayWriteOverTheBranch) {
   }
 }
 
+TEST(StepBySign, GoesAgainstTheSignWhateverTheSize) {
+  const std::vector<double> gradient{3, -1e-9, 0, -7};
+  std::vector<double> weight{1, 1, 1, 1};
+  step_by_sign(gradient.data(), weight.data(), 0.25, 4);
+  EXPECT_EQ(weight, (std::vector<double>{0.75, 1.25, 1, 1.25}));
+}
+
 TEST(SumOfSquares, IsTakenInDouble) {
   // 16,384 times 2^-24 beside 1: in floats each would be lost, in doubles their sum is 2^-10.
   auto data = std::vector<float>(16'385, 0x1p-12F);

@@ -42,6 +42,19 @@ TEST(Router, FollowsAChoiceThatIsNotItsOwn) {
   EXPECT_EQ(out.probabilities, routed({2, 4, 2}, {1, 3, 2, 3, 5, 5, 5, 5}).probabilities);
 }
 
+// Probabilities are 1/8, 1/4, 1/8 and 1/2; with the bias the order of the experts is 2, 0, 3, 1.
+TEST(Router, ABiasTakesPartInTheChoiceAlone) {
+  const RouterShape shape{1, 4, 2};
+  const std::vector<double> logits{0, std::log(2), 0, std::log(4)}, bias{0.5, -0.25, 0.75, 0};
+  Routed out = routed(shape, logits);
+  const std::vector<double> probabilities = out.probabilities;
+  EXPECT_EQ(out.chosen, (Map{0, 1, 0, 1}));
+  route<double>(shape, logits.data(), nullptr, out.probabilities.data(), out.chosen.data(),
+                bias.data());
+  EXPECT_EQ(out.chosen, (Map{1, 0, 1, 0}));
+  EXPECT_EQ(out.probabilities, probabilities);
+}
+
 struct Rows {
   Indices token;
   std::vector<double> weights;

@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+#include "kernels/array.h"
+
 namespace stepcast::cpu {
 
 template <typename T = double>
@@ -25,6 +27,8 @@ template <typename T>
 std::vector<T> zeros(std::int64_t count) {
   return std::vector<T>(static_cast<std::size_t>(count));
 }
+
+inline Array array_of(std::vector<float>& data) { return {data.data(), DataType::kFp32}; }
 
 template <typename To, typename From>
 std::vector<To> converted(const std::vector<From>& from) {

@@ -120,8 +120,7 @@ TEST(Executable, OnlyTheCpuRunsAttentionThatIsNotPlain) {
   EXPECT_EQ(refused(with_layers(experts, dp), Backend::kCuda), Paths{});
   EXPECT_EQ(refused(with_layers(window, dp), Backend::kCuda), Paths{"model.attention_window"});
   EXPECT_EQ(refused(with_layers(predicting, dp), Backend::kCuda), Paths{});
-  EXPECT_EQ(refused(with_layers(predicting, R"("tp":2,"dp":2)"), Backend::kCpu),
-            Paths{"layout.tp"});
+  EXPECT_EQ(refused(with_layers(predicting, R"("tp":2,"dp":2)"), Backend::kCpu), Paths{});
   EXPECT_EQ(refused(with_layers(window, dp, R"(,"attention":"unfused")"), Backend::kCpu),
             Paths{"training.attention"});
 }
@@ -137,12 +136,29 @@ TEST(Executable, RefusesWhatItCannotRunOfExperts) {
   EXPECT_EQ(on_cpu(moe(""), R"("dp":4,"ep":4,"zero":0)"), Paths{"layout.zero"});
   EXPECT_EQ(on_cpu(moe(R"(,"dispatcher":"allgather")"), R"("dp":4,"ep":4,"zero":1)"),
             Paths{"model.moe.dispatcher"});
-  EXPECT_EQ(on_cpu(moe(R"(,"router_bias":true)"), R"("dp":4)"), Paths{"model.moe.router_bias"});
+  EXPECT_EQ(on_cpu(moe(""), R"("dp":4,"etp":2,"zero":0)"), Paths{"layout.zero"});
+  EXPECT_EQ(
+      on_cpu(moe(R"(,"router_bias":true)") + R"(,"mlp_bias":true)", R"("dp":4,"ep":2,"zero":1)"),
+      Paths{});
   EXPECT_EQ(on_cpu(moe(R"(,"shared_ffn":16,"shared_gate":true)"), R"("dp":4)"),
             Paths{"model.moe.shared_gate"});
   EXPECT_EQ(on_cpu(moe(R"(,"capacity_factor":0.5)"), R"("dp":4)"),
             Paths{"model.moe.capacity_factor"});
-  EXPECT_EQ(on_cpu(moe("") + R"(,"mlp_bias":true)", R"("dp":4)"), Paths{"model.biases"});
+}
+
+// Sinks join the whole softmax of a query, once.
+TEST(Executable, SinksNeedTheWholeSoftmax) {
+  const std::string sinks = R"(,"attention_sinks":1)";
+  const auto refused_with = [&](const std::string& layout, const std::string& training) {
+    return refused(with_layers(sinks, layout, training), Backend::kCpu);
+  };
+  EXPECT_EQ(refused_with(R"("dp":4)", ""), Paths{});
+  EXPECT_EQ(refused_with(R"("dp":4)", R"(,"attention":"unfused")"), Paths{"training.attention"});
+  EXPECT_EQ(refused_with(R"("dp":2,"cp":2,"cp_method":"all_to_all")", ""), Paths{});
+  for (const char* method : {"ring", "all_gather"}) {
+    const std::string layout = fmt::format(R"("dp":2,"cp":2,"cp_method":"{}")", method);
+    EXPECT_EQ(refused_with(layout, ""), Paths{"layout.cp_method"}) << method;
+  }
 }
 
 // 96 rows over 10 experts on two ranks: 9 or 10 for each, where the program has room for 96.

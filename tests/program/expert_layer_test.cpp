@@ -118,6 +118,9 @@ TEST(Experts, OfSeveralTensorRanksGatherTheirRows) {
   EXPECT_EQ(sent.at("dispatch"), 2 * rows * c.hidden);
   EXPECT_EQ(sent.at("gather_rows"), 2 * 2 * rows * c.hidden);
   EXPECT_EQ(sent.at("reduce_rows"), 4 * 2 * rows * c.hidden);  // in fp32
+  // The weight of a row goes with it, a number in fp32; backward its gradient comes back.
+  EXPECT_EQ(sent.at("gather_weights"), 4 * 2 * rows);
+  EXPECT_EQ(messages(layer(c), Pass::kBackward).at("reduce_weights"), 4 * 2 * rows);
 }
 
 TEST(Experts, GatherAllTokensWithTheAllGatherDispatcher) {
@@ -299,7 +302,10 @@ TEST(BiasedExperts, AddTheirBiasBehindTheProduct) {
   const Block before = biased_layer("2026-07", true);
   EXPECT_EQ(traffic_of(before, Pass::kForward, "experts_apply_bias"), 28 * elements);
   EXPECT_EQ(traffic_of(before, Pass::kBackward, "experts_apply_bias"), 36 * elements);
-  EXPECT_EQ(traffic_of(biased_layer("2026-08", true), Pass::kForward, "experts_apply_bias"), 0);
+  const Block fused = biased_layer("2026-08", true);
+  EXPECT_EQ(traffic_of(fused, Pass::kForward, "experts_apply_bias"), 0);
+  // The gradients of the routing weights read the output's gradient once.
+  EXPECT_EQ(traffic_of(fused, Pass::kBackward, "experts_apply_bias"), 2 * elements);
   EXPECT_EQ(traffic_of(biased_layer("2026-07", false), Pass::kForward, "experts_apply_bias"), 0);
 }
 

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "expert_scenarios.h"
 #include "program/decoder_layer.h"
+#include "program/head_block.h"
 #include "program/program.h"
 
 namespace stepcast {
@@ -155,6 +158,34 @@ TEST(PredictionModules, AddALayerAJoinAndALoss) {
   EXPECT_EQ(count(more, "cross_entropy") - count(plain, "cross_entropy"), 1);
   EXPECT_EQ(count(more, "mtp_join"), 1);
   EXPECT_EQ(more.roles[0].parameters - plain.roles[0].parameters, count_parameters(with.model).mtp);
+}
+
+// Each of two ranks makes half of the columns of all tokens. Backward the gradient of the rows is
+// the same on both, unless they share the sequence and gather it: nothing is reduced there.
+TEST(PredictionModules, GatherTheColumnsOfTensorRanks) {
+  for (const bool shares_sequence : {false, true}) {
+    ExpertCase c;
+    c.tp = 2;
+    c.dp = 4;
+    c.dense_layers = c.layers;
+    c.more_model = R"(,"mtp_layers":1)";
+    Scenario scenario = with_experts(c);
+    scenario.layout.sequence_parallel = shares_sequence;
+    const Block head = lower_head(scenario, BackwardForm::kWhole);
+    const ByteCount all = 2 * c.sequence * c.hidden;
+    std::map<std::string, ByteCount> sent;
+    for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
+      for (const Operation& operation : head.pass(pass).operations) {
+        const auto* moved = std::get_if<Collective>(&operation.work);
+        if (moved != nullptr) sent[operation.name] = moved->bytes;
+      }
+    }
+    EXPECT_EQ(sent.at("mtp_gather_columns"), all);
+    EXPECT_EQ(sent.contains("mtp_rows_gradient"), shares_sequence);
+    if (shares_sequence) {
+      EXPECT_EQ(sent.at("mtp_rows_gradient"), all);
+    }
+  }
 }
 
 // With the head on another stage than the embedding, modules have a copy of its table there.

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/attention_sinks.h"
 #include "kernels/cpu/context.h"
 #include "kernels/cpu/dropout.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/expert_bias.h"
 #include "kernels/cpu/experts.h"
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/latent_rotary.h"
@@ -35,6 +38,8 @@ void CpuVariants::copy_columns(const CopyColumnsArguments& call) {
 }
 
 void CpuVariants::spread_rows(const SpreadRowsArguments& call) { cpu::spread_rows(call); }
+void CpuVariants::add_sinks(const AttentionSinkArguments& call) { cpu::add_sinks(call); }
+void CpuVariants::sink_gradient(const SinkGradientArguments& call) { cpu::sink_gradient(call); }
 void CpuVariants::merge_part(const MergedPartArguments& call) { cpu::merge_part(call); }
 
 void CpuVariants::dropout(const DropoutArguments& call) {
@@ -50,7 +55,8 @@ void CpuVariants::dropout_backward(const DropoutGradientArguments& call) {
 
 void CpuVariants::route(const RouteArguments& call) {
   cpu::route<float>(call.shape, floats(call.logits), integers(call.choice),
-                    floats(call.probabilities), call.chosen.as<std::int8_t>());
+                    floats(call.probabilities), call.chosen.as<std::int8_t>(),
+                    call.bias.as<const float>());
 }
 
 void CpuVariants::route_backward(const RouteGradientArguments& call) {
@@ -86,6 +92,22 @@ void CpuVariants::expert_activation_backward(const ExpertActivationGradientArgum
   cpu::expert_activation_backward<float>(call.kind, floats(call.up), floats(call.weights),
                                          floats(call.gradient), floats(call.up_gradient),
                                          floats(call.weight_gradient), call.rows, call.width);
+}
+void CpuVariants::add_weighed_bias(const WeighedBiasArguments& call) {
+  cpu::add_weighed_bias<float>(floats(call.data), floats(call.bias), call.weights.as<const float>(),
+                               call.rows, call.width);
+}
+void CpuVariants::weigh_rows(const WeighedRowsArguments& call) {
+  cpu::weigh_rows<float>(floats(call.data), floats(call.weights), floats(call.out), call.rows,
+                         call.width);
+}
+void CpuVariants::bias_products(const BiasProductArguments& call) {
+  cpu::bias_products<float>(floats(call.data), floats(call.bias), floats(call.out), call.rows,
+                            call.width);
+}
+void CpuVariants::step_by_sign(const SignStepArguments& call) {
+  STEPCAST_ASSERT(!call.rounded, "weights in fp32 are not rounded");
+  cpu::step_by_sign<float>(floats(call.gradient), floats(call.weight), call.rate, call.count);
 }
 
 }  // namespace stepcast

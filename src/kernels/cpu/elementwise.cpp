@@ -98,6 +98,13 @@ void scale(T* data, T factor, std::int64_t count) {
 }
 
 template <typename T>
+void step_by_sign(const T* gradient, T* weight, T rate, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    weight[i] -= rate * static_cast<T>((gradient[i] > 0) - (gradient[i] < 0));
+  }
+}
+
+template <typename T>
 double sum_of_squares(const T* data, std::int64_t count) {
   constexpr std::int64_t kBlock = 4096;  // rounding grows with a block, not with the whole array
   double sum = 0;
@@ -137,6 +144,7 @@ void adamw(const AdamW& settings, std::int64_t step, const T* gradient, T* weigh
   template void add(const T*, const T*, T*, std::int64_t);                                  \
   template void accumulate(const T*, T*, std::int64_t);                                     \
   template void scale(T*, T, std::int64_t);                                                 \
+  template void step_by_sign(const T*, T*, T, std::int64_t);                                \
   template double sum_of_squares(const T*, std::int64_t);                                   \
   template void adamw(const AdamW&, std::int64_t, const T*, T*, T*, T*, std::int64_t, T);
 STEPCAST_INSTANTIATE(float)

@@ -18,6 +18,9 @@ template <typename T>
 void accumulate(const T* more, T* sum, std::int64_t count);
 template <typename T>
 void scale(T* data, T factor, std::int64_t count);
+// weight -= rate * sign(gradient)
+template <typename T>
+void step_by_sign(const T* gradient, T* weight, T rate, std::int64_t count);
 // Sums in double, by blocks: the same for any alignment.
 template <typename T>
 double sum_of_squares(const T* data, std::int64_t count);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -48,19 +49,15 @@ void choose_largest(const RouterShape& shape, const T* logits, std::vector<std::
 
 template <typename T>
 void route(const RouterShape& shape, const T* logits, const std::int64_t* choice, T* probabilities,
-           std::int8_t* chosen) {
+           std::int8_t* chosen, const T* bias) {
   STEPCAST_ASSERT(shape.top_k <= shape.experts, "a token goes to different experts");
   std::vector<std::int64_t> order(static_cast<std::size_t>(shape.experts));
+  std::vector<T> scores(order.size());
   std::fill_n(chosen, shape.tokens * shape.experts, std::int8_t(0));
   for (std::int64_t token = 0; token < shape.tokens; ++token) {
     const T* of_token = logits + token * shape.experts;
     T* out = probabilities + token * shape.experts;
     std::int8_t* of_map = chosen + token * shape.experts;
-    if (choice != nullptr) {
-      for (std::int64_t i = 0; i < shape.top_k; ++i) of_map[choice[token * shape.top_k + i]] = 1;
-    } else {
-      choose_largest(shape, of_token, order, of_map);
-    }
     run_widest([&]() STEPCAST_BODY {
       const T largest = largest_of(of_token, shape.experts);
       const T sum = exponentials(of_token, out, shape.experts, T(1), largest);
@@ -68,6 +65,14 @@ void route(const RouterShape& shape, const T* logits, const std::int64_t* choice
         store<T>(load(out + i, lanes) / sum, out + i, lanes);
       });
     });
+    if (choice != nullptr) {
+      for (std::int64_t i = 0; i < shape.top_k; ++i) of_map[choice[token * shape.top_k + i]] = 1;
+    } else if (bias != nullptr) {
+      std::transform(out, out + shape.experts, bias, scores.begin(), std::plus<T>());
+      choose_largest(shape, scores.data(), order, of_map);
+    } else {
+      choose_largest(shape, of_token, order, of_map);
+    }
   }
 }
 
@@ -167,7 +172,8 @@ void expert_activation_backward(ActivationKind kind, const T* up, const T* weigh
 }
 
 #define STEPCAST_INSTANTIATE(T)                                                                   \
-  template void route(const RouterShape&, const T*, const std::int64_t*, T*, std::int8_t*);       \
+  template void route(const RouterShape&, const T*, const std::int64_t*, T*, std::int8_t*,        \
+                      const T*);                                                                  \
   template void route_backward(const RouterShape&, const T*, const std::int8_t*, const T*, T*);   \
   template void choose_rows(const RouterShape&, const T*, const std::int8_t*, std::int64_t*, T*); \
   template void take_rows(const T*, const std::int64_t*, T*, std::int64_t, std::int64_t);         \

@@ -10,11 +10,12 @@
 namespace stepcast::cpu {
 
 // Probabilities: the softmax of a token's logits over all experts. Chosen: 1 for the `top_k`
-// experts of the largest logits, the lower index first where they are equal; or for those that
-// `choice` says (tokens x top_k, may be null).
+// experts of the largest logits, the lower index first where they are equal; of the largest sums
+// of probability and `bias` where there is one; or for those that `choice` says (tokens x top_k).
+// Both may be null.
 template <typename T>
 void route(const RouterShape& shape, const T* logits, const std::int64_t* choice, T* probabilities,
-           std::int8_t* chosen);
+           std::int8_t* chosen, const T* bias = nullptr);
 
 // The gradient of the logits, from those of the weights of the rows that choose_rows() makes.
 template <typename T>

@@ -2,10 +2,13 @@
 #include "kernels/cuda/cuda_variants.h"
 
 #include "kernels/cuda/array_types.h"
+#include "kernels/cuda/attention_sinks.h"
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/dropout.h"
+#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/expert_activation.h"
+#include "kernels/cuda/expert_bias.h"
 #include "kernels/cuda/latent_rotary.h"
 #include "kernels/cuda/router.h"
 #include "kernels/cuda/token_rows.h"
@@ -65,6 +68,17 @@ void CudaVariants::spread_rows(const SpreadRowsArguments& call) {
   });
 }
 
+void CudaVariants::add_sinks(const AttentionSinkArguments& call) {
+  with_type(call.context.array,
+            [&](auto x) { cuda::add_sinks<decltype(x)>(call, kernels_.stream_); });
+}
+
+void CudaVariants::sink_gradient(const SinkGradientArguments& call) {
+  with_types(call.context.array, call.gradient, [&](auto x, auto y) {
+    cuda::sink_gradient<decltype(x), decltype(y)>(call, kernels_.stream_);
+  });
+}
+
 void CudaVariants::merge_part(const MergedPartArguments& call) {
   with_types(call.part.array, call.context.array, [&](auto x, auto y) {
     cuda::merge_part<decltype(x), decltype(y)>(call, kernels_.stream_);
@@ -90,7 +104,7 @@ void CudaVariants::dropout_backward(const DropoutGradientArguments& call) {
 
 void CudaVariants::route(const RouteArguments& call) {
   cuda::route(call.shape, floats(call.logits), integers(call.choice), floats(call.probabilities),
-              call.chosen.as<std::int8_t>(), kernels_.stream_);
+              call.chosen.as<std::int8_t>(), kernels_.stream_, call.bias.as<const float>());
 }
 
 void CudaVariants::route_backward(const RouteGradientArguments& call) {
@@ -155,6 +169,39 @@ void CudaVariants::expert_activation_backward(const ExpertActivationGradientArgu
                                      call.gradient.as<const T>(), call.up_gradient.as<T>(),
                                      floats(call.weight_gradient), call.rows, call.width,
                                      kernels_.stream_);
+  });
+}
+
+void CudaVariants::add_weighed_bias(const WeighedBiasArguments& call) {
+  with_type(call.data, [&](auto x) {
+    using T = decltype(x);
+    cuda::add_weighed_bias(call.data.as<T>(), call.bias.as<const T>(),
+                           call.weights.as<const float>(), call.rows, call.width, kernels_.stream_);
+  });
+}
+
+void CudaVariants::weigh_rows(const WeighedRowsArguments& call) {
+  with_type(call.data, [&](auto x) {
+    using T = decltype(x);
+    cuda::weigh_rows(call.data.as<const T>(), floats(call.weights), call.out.as<T>(), call.rows,
+                     call.width, kernels_.stream_);
+  });
+}
+
+void CudaVariants::bias_products(const BiasProductArguments& call) {
+  with_type(call.data, [&](auto x) {
+    using T = decltype(x);
+    cuda::bias_products(call.data.as<const T>(), call.bias.as<const T>(), floats(call.out),
+                        call.rows, call.width, kernels_.stream_);
+  });
+}
+
+void CudaVariants::step_by_sign(const SignStepArguments& call) {
+  with_types(call.rounded ? call.rounded : call.gradient, call.gradient, [&](auto x, auto y) {
+    using R = decltype(x);
+    using G = decltype(y);
+    cuda::step_by_sign(call.gradient.as<const G>(), call.weight.as<float>(), call.rounded.as<R>(),
+                       call.rate, call.count, kernels_.stream_);
   });
 }
 

@@ -16,6 +16,8 @@ class CudaVariants final : public VariantKernels {
   void latent_rotary_backward(const LatentRotaryGradientArguments& call) override;
   void copy_columns(const CopyColumnsArguments& call) override;
   void spread_rows(const SpreadRowsArguments& call) override;
+  void add_sinks(const AttentionSinkArguments& call) override;
+  void sink_gradient(const SinkGradientArguments& call) override;
   void merge_part(const MergedPartArguments& call) override;
 
   void dropout(const DropoutArguments& call) override;
@@ -29,6 +31,10 @@ class CudaVariants final : public VariantKernels {
   void add_rows(const AddedRowsArguments& call) override;
   void expert_activation(const ExpertActivationArguments& call) override;
   void expert_activation_backward(const ExpertActivationGradientArguments& call) override;
+  void add_weighed_bias(const WeighedBiasArguments& call) override;
+  void weigh_rows(const WeighedRowsArguments& call) override;
+  void bias_products(const BiasProductArguments& call) override;
+  void step_by_sign(const SignStepArguments& call) override;
 
  private:
   void take_rows_again(const MovedRowsArguments& call);

@@ -43,4 +43,9 @@ void adamw(const AdamW& settings, std::int64_t step, const float* squared_norm,
            const Gradient* gradient, float* weight, float* moment1, float* moment2,
            Rounded* rounded, std::int64_t count, Stream stream);
 
+// weight -= rate * sign(gradient); `rounded` as above.
+template <typename Gradient, typename Rounded>
+void step_by_sign(const Gradient* gradient, float* weight, Rounded* rounded, float rate,
+                  std::int64_t count, Stream stream);
+
 }  // namespace stepcast::cuda

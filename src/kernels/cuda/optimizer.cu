@@ -83,6 +83,22 @@ __global__ void adamw_all(AdamWFactors by, const float* squared_norm, const Grad
   });
 }
 
+template <typename Gradient, typename Rounded>
+__global__ void sign_steps(const Gradient* gradient, float* weight, Rounded* rounded, float rate,
+                           std::int64_t count, bool chunks) {
+  for_eights(count, [&](std::int64_t start) {
+    const std::int64_t left = count - start;
+    const Eight g = load_eight(gradient + start, left, chunks);
+    Eight w = load_eight(weight + start, left, chunks);
+#pragma unroll
+    for (int i = 0; i < kEight; ++i) {
+      w.at[i] -= rate * static_cast<float>((g.at[i] > 0) - (g.at[i] < 0));
+    }
+    store_eight(w, weight + start, left, chunks);
+    if (rounded != nullptr) store_eight(w, rounded + start, left, chunks);
+  });
+}
+
 }  // namespace
 
 template <typename T>
@@ -123,6 +139,14 @@ void adamw(const AdamW& settings, std::int64_t step, const float* squared_norm,
          in_chunks(0, gradient, weight, moment1, moment2, rounded));
 }
 
+template <typename Gradient, typename Rounded>
+void step_by_sign(const Gradient* gradient, float* weight, Rounded* rounded, float rate,
+                  std::int64_t count, Stream stream) {
+  if (count == 0) return;
+  launch("step_by_sign", sign_steps<Gradient, Rounded>, dim3(flat_blocks(count)), kFlatThreads, 0,
+         stream, gradient, weight, rounded, rate, count, in_chunks(0, gradient, weight, rounded));
+}
+
 #define STEPCAST_INSTANTIATE_SUM(T) \
   template void sum_of_squares(const T*, std::int64_t, double*, double*, bool, Stream);
 STEPCAST_INSTANTIATE_SUM(float)
@@ -131,7 +155,8 @@ STEPCAST_INSTANTIATE_SUM(Fp16)
 
 #define STEPCAST_INSTANTIATE(Gradient, Rounded)                                                  \
   template void adamw(const AdamW&, std::int64_t, const float*, const Gradient*, float*, float*, \
-                      float*, Rounded*, std::int64_t, Stream);
+                      float*, Rounded*, std::int64_t, Stream);                                   \
+  template void step_by_sign(const Gradient*, float*, Rounded*, float, std::int64_t, Stream);
 STEPCAST_INSTANTIATE(float, float)
 STEPCAST_INSTANTIATE(float, Bf16)
 STEPCAST_INSTANTIATE(float, Fp16)

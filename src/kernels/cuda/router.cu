@@ -48,10 +48,24 @@ __device__ inline Candidate first_of_warp(Candidate own) {
   return own;
 }
 
+// Takes the best experts by what the warp's lanes have in `own`.
+__device__ inline void take_best(const RouterShape& shape, int lane, const float* own,
+                                 std::int8_t* taken) {
+  for (std::int64_t k = 0; k < shape.top_k; ++k) {
+    Candidate best{0, -1};
+    for (int i = lane; i < static_cast<int>(shape.experts); i += kWarp) {
+      const Candidate next{own[i], i};
+      if (taken[i] == 0 && comes_before(next, best)) best = next;
+    }
+    best = first_of_warp(best);
+    if (best.expert % kWarp == lane) taken[best.expert] = 1;
+  }
+}
+
 // A warp for each token; lane i has the experts i, i + 32, ... Their logits and whether they are
 // taken stay in shared memory.
 __global__ void route_tokens(RouterShape shape, const float* logits, const std::int64_t* choice,
-                             float* probabilities, std::int8_t* chosen) {
+                             const float* bias, float* probabilities, std::int8_t* chosen) {
   const int experts = static_cast<int>(shape.experts);
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -75,15 +89,7 @@ __global__ void route_tokens(RouterShape shape, const float* logits, const std::
       }
       __syncwarp();
     }
-    for (std::int64_t k = 0; choice == nullptr && k < shape.top_k; ++k) {
-      Candidate best{0, -1};
-      for (int i = lane; i < experts; i += kWarp) {
-        const Candidate next{own[i], i};
-        if (taken[i] == 0 && comes_before(next, best)) best = next;
-      }
-      best = first_of_warp(best);
-      if (best.expert % kWarp == lane) taken[best.expert] = 1;
-    }
+    if (choice == nullptr && bias == nullptr) take_best(shape, lane, own, taken);
     float sum = 0;
     for (int i = lane; i < experts; i += kWarp) {
       own[i] = expf(own[i] - largest);
@@ -91,9 +97,12 @@ __global__ void route_tokens(RouterShape shape, const float* logits, const std::
     }
     sum = reduce_warp<Plus>(sum);
     for (int i = lane; i < experts; i += kWarp) {
-      probabilities[begin + i] = own[i] / sum;
-      chosen[begin + i] = taken[i];
+      own[i] /= sum;
+      probabilities[begin + i] = own[i];
+      if (bias != nullptr) own[i] += bias[i];
     }
+    if (choice == nullptr && bias != nullptr) take_best(shape, lane, own, taken);
+    for (int i = lane; i < experts; i += kWarp) chosen[begin + i] = taken[i];
     __syncwarp();
   });
 }
@@ -239,12 +248,12 @@ void find_rows(const RouterShape& shape, const std::int8_t* chosen, std::int32_t
 }  // namespace
 
 void route(const RouterShape& shape, const float* logits, const std::int64_t* choice,
-           float* probabilities, std::int8_t* chosen, Stream stream) {
+           float* probabilities, std::int8_t* chosen, Stream stream, const float* bias) {
   STEPCAST_ASSERT(shape.top_k <= shape.experts, "a token goes to different experts");
   if (shape.tokens == 0) return;
   const auto shared = kWarps * static_cast<std::size_t>(shape.experts) * (sizeof(float) + 1);
   launch("route", route_tokens, dim3(token_blocks(shape)), kWarps * kWarp, shared, stream, shape,
-         logits, choice, probabilities, chosen);
+         logits, choice, bias, probabilities, chosen);
 }
 
 std::int64_t router_workspace(const RouterShape& shape) {

@@ -10,9 +10,10 @@
 
 namespace stepcast::cuda {
 
-// `choice` may be null: tokens x top_k experts, in place of those of the largest logits.
+// `choice` may be null: tokens x top_k experts, in place of those of the largest logits. So may
+// `bias`: experts are then those of the largest sums of probability and bias.
 void route(const RouterShape& shape, const float* logits, const std::int64_t* choice,
-           float* probabilities, std::int8_t* chosen, Stream stream);
+           float* probabilities, std::int8_t* chosen, Stream stream, const float* bias = nullptr);
 
 // So many numbers of 32 bits are workspace of the two below: where each expert's rows begin, and
 // how many come before those of each tile of tokens.

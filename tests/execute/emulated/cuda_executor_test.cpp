@@ -288,6 +288,9 @@ constexpr const char* kSharedExperts =
 constexpr const char* kCapacity =
     R"(,"moe":{"experts":8,"top_k":3,"ffn":16,"capacity_factor":1.25,"layer_every":2})";
 constexpr const char* kUneven = R"(,"moe":{"experts":8,"top_k":2,"ffn":24,"imbalance":1.5})";
+constexpr const char* kBiased =
+    R"(,"mlp_bias":true,"moe":{"experts":8,"top_k":2,"ffn":24,"imbalance":1.5,"router_bias":true})";
+constexpr const char* kSinks = R"(,"attention_sinks":1)";
 constexpr const char* kPredicting = R"(,"mtp_layers":2,"tied_embeddings":false)";
 
 void alone(VariantCase&) {}
@@ -301,6 +304,14 @@ void ep2_over_tp2(VariantCase& c) {
   ep2(c);
   c.tp = 2;
   c.layout = R"(,"sequence_parallel":true)";
+}
+void tp2(VariantCase& c) {
+  c.tp = 2;
+  c.layout = R"(,"sequence_parallel":true)";
+}
+void etp2(VariantCase& c) {
+  ep2_over_tp2(c);
+  c.etp = 2;
 }
 void ep2_beside(VariantCase& c) {
   ep2(c);
@@ -341,6 +352,11 @@ INSTANTIATE_TEST_SUITE_P(OnGpus, Variants,
                                            variant_on_gpus("SharedEp2", kSharedExperts, ep2),
                                            variant_on_gpus("CapacityEp2", kCapacity, ep2),
                                            variant_on_gpus("UnevenEp2", kUneven, ep2),
+                                           variant_on_gpus("BiasedEp2", kBiased, ep2),
+                                           variant_on_gpus("BiasedEp2Etp2", kBiased, etp2),
+                                           variant_on_gpus("SinksTp2", kSinks, tp2),
+                                           variant_on_gpus("SinksExchange2", kSinks, exchange2),
+                                           variant_on_gpus("PredictingTp2", kPredicting, tp2),
                                            variant_on_gpus("Predicting", kPredicting, alone)),
                          [](const auto& on) { return std::string(on.param.name); });
 

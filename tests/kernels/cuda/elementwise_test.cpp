@@ -156,6 +156,21 @@ TYPED_TEST(Elementwise, AdamWClipsGradientsOnTheirWay) {
   }
 }
 
+TYPED_TEST(Elementwise, StepsBySignFollowTheCpu) {
+  using T = TypeParam;
+  for (const std::int64_t count : {3, 300}) {
+    auto gradient = numbers_as<T>(count, 1);
+    gradient[1] = rounded<T>(0);
+    auto weight = cpu::numbers(count, 2);
+    const DeviceArray<T> g(gradient), out(count);
+    const DeviceArray<float> w(std::vector<float>(weight.begin(), weight.end()));
+    cpu::step_by_sign(widened(gradient).data(), weight.data(), 0.125, count);
+    step_by_sign(g.data(), w.data(), out.data(), 0.125F, count, nullptr);
+    expect_close(w.on_host(), weight, kSame<float>);
+    EXPECT_EQ(widened(out.on_host()), widened(as<T>(w.on_host())));
+  }
+}
+
 TYPED_TEST(Elementwise, BiasIsAddedAndItsGradientSummed) {
   using T = TypeParam;
   for (const auto& [rows, columns] :

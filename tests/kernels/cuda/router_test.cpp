@@ -60,6 +60,21 @@ TEST_F(Router, ChoosesAsTheCpu) {
   }
 }
 
+TEST_F(Router, ChoosesByItsBiasAsTheCpu) {
+  for (const RouterShape& shape : each_of(kShapes)) {
+    const std::int64_t count = shape.tokens * shape.experts;
+    const auto logits = cpu::numbers<float>(count, 1), bias = cpu::numbers<float>(shape.experts, 2);
+    Routed expected{zeros<float>(count), Map(static_cast<std::size_t>(count))};
+    cpu::route<float>(shape, logits.data(), nullptr, expected.probabilities.data(),
+                      expected.chosen.data(), bias.data());
+    const DeviceArray<float> in(logits), added(bias), probabilities(count);
+    const DeviceArray<std::int8_t> chosen(expected.chosen.size());
+    route(shape, in.data(), nullptr, probabilities.data(), chosen.data(), nullptr, added.data());
+    EXPECT_EQ(chosen.on_host(), expected.chosen);
+    expect_close(probabilities.on_host(), expected.probabilities, kSame<float>);
+  }
+}
+
 TEST_F(Router, ChoosesManyExpertsAlsoOfLogitsThatAreNoNumbers) {
   const RouterShape shape{3, 40, 4};
   const Routed out = on_device(shape, std::vector<float>(120, NAN), {});
