@@ -34,7 +34,12 @@ void PlanProgress::show(const SearchProgress& state) {
     line += fmt::format("  {} replayed, {} open", state.replayed, state.open);
   }
   if (state.best_s > 0) line += fmt::format("  best {}", time_text(Seconds(state.best_s)));
-  if (state.bound_s > 0) line += fmt::format("  bound {}", time_text(Seconds(state.bound_s)));
+  if (state.bound_s > 0 && state.best_s > state.bound_s) {
+    const double gap = state.best_s / state.bound_s - 1;
+    line += fmt::format(", at most {} from the best", percent_text(gap, 0));
+  } else if (state.bound_s > 0) {
+    line += fmt::format("  bound {}", time_text(Seconds(state.bound_s)));
+  }
   if (time_limit_s_ > 0) {
     const std::chrono::duration<double> since_start = std::chrono::steady_clock::now() - start_;
     line += fmt::format("  {:.0f} s left", std::max(0.0, time_limit_s_ - since_start.count()));

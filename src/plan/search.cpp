@@ -94,7 +94,12 @@ class Search {
   bool may_take_place(const Node& node);
   std::pair<int, int> weight(const Node& layout);  // less is simpler
   void keep_promising(std::size_t most, std::vector<Node>& layouts);
-  double least_open();
+  double least_open() { return least_open(next_round()); }
+  double least_open(const Round& left);
+  bool is_close_enough(const Round& left) {
+    if (options_.prove || options_.close_enough == 0) return false;
+    return last_place() <= least_open(left) * (1 + options_.close_enough);
+  }
   // The moment when this part of the time that is left has passed; none without a limit.
   std::optional<Clock::time_point> after(double part) const;
   bool late() const { return end_ && Clock::now() > *end_; }
@@ -383,6 +388,7 @@ Errors Search::find_best() {
     const Round round = next_round();
     if (round.parts.empty() && round.layouts.empty()) break;
     if (ends() && (out_.replayed > 0 || late())) break;
+    if (is_close_enough(round)) break;
     if (Errors errors = advance(round); !errors.empty()) return errors;
     report(least_open());
   }
@@ -393,8 +399,7 @@ Errors Search::find_best() {
 }
 
 // The least bound of what is left and may take a place; 0 when nothing is.
-double Search::least_open() {
-  const Round left = next_round();
+double Search::least_open(const Round& left) {
   double out = std::numeric_limits<double>::infinity();
   for (const std::vector<Node>* nodes : {&left.parts, &left.layouts}) {
     if (!nodes->empty()) out = std::min(out, nodes->front().bound_s);

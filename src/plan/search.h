@@ -36,6 +36,9 @@ struct SearchOptions {
   std::int64_t top = 10;  // places that are to be certain
   bool prove = false;     // until they are; else `replays` are enough
   std::int64_t replays = 256;
+  // Unless it proves, the search ends where nothing that is left is faster than its last place by
+  // more than this part of it.
+  double close_enough = 0;
   double time_limit_s = 0;   // 0: none
   double memory_margin = 0;  // of the device's memory, left free
   double risk = 0.5;         // the quantile of the step time that places are ranked by; 0.5 or more

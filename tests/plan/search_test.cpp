@@ -143,6 +143,30 @@ TEST(Search, EndsWhenItIsToldTo) {
   EXPECT_LE(result->bound_s, result->found.back().prediction.step_time.value());
 }
 
+// A round has 32 replays, so that 40 places take two.
+TEST(Search, EndsWhereNothingLeftIsMuchFaster) {
+  const auto planner = planner_of(kSmallSpaces[1].text);
+  ASSERT_NE(planner, nullptr);
+  SearchOptions options;
+  options.top = 40;
+  options.prove = true;
+  const auto whole = planner->search(options);
+  options.prove = false;
+  options.close_enough = 1;
+  const auto close = planner->search(options);
+  ASSERT_TRUE(whole && close);
+  EXPECT_TRUE(whole->proven);
+  EXPECT_LT(close->replayed, whole->replayed);
+  EXPECT_FALSE(close->interrupted);
+  ASSERT_GE(close->found.size(), 40U);
+  EXPECT_GT(close->bound_s, 0);
+  EXPECT_LE(close->found[39].ranked_s, 2 * close->bound_s);
+  options.prove = true;
+  const auto proven = planner->search(options);
+  ASSERT_TRUE(proven);
+  EXPECT_EQ(proven->replayed, whole->replayed) << "a proof does not end early";
+}
+
 TEST(Search, KnowsABoundOfWhatItHasNotReplayed) {
   const auto planner = planner_of(kSmall);
   ASSERT_NE(planner, nullptr);

@@ -53,10 +53,11 @@ OfferChance chance_of(const std::vector<Offer>& offers, std::size_t index,
     return wall_s_per_step(layout.found.prediction.step_time, layout.run.forecast);
   };
   const auto beats = [&](const std::optional<std::size_t>& holder, double hope, auto value) {
-    return holder && (*holder == index || hope < value(*offers[*holder].best));
+    return holder && (*holder == index || hope * (1 + kNearTie) < value(*offers[*holder].best));
   };
   const bool limits_differ = hopes.meets_limits() != meets_limits(first);
-  const bool leads = limits_differ ? hopes.meets_limits() : hopes.value < first_value;
+  const bool leads =
+      limits_differ ? hopes.meets_limits() : hopes.value * (1 + kNearTie) < first_value;
   // Nobody holds an answer within a limit that is stated and that no offer meets so far.
   const RunTerms& terms = offer.best->run.terms;
   const auto is_open = [](bool stated, const std::optional<std::size_t>& holder) {

@@ -37,6 +37,12 @@ OfferState state_of(const SearchResult& result) {
 
 constexpr std::int64_t kFirstReplays = 4;  // of the layouts with the least bounds
 
+// Whether a forecast hardly tells its best from what nothing is faster than.
+bool is_close_enough(const Offer& offer) {
+  return offer.best && offer.result->bound_s > 0 &&
+         offer.best->found.ranked_s <= offer.result->bound_s * (1 + kNearTie);
+}
+
 // A longer search that was cut short may know less than the first answer.
 bool is_better(const SearchResult& result, const Offer& offer) {
   if (!offer.best || result.proven) return true;
@@ -102,6 +108,7 @@ class OffersSearch {
   OffersSearch(const OfferSearch& search, const PriceList& prices, std::vector<Offer>& offers)
       : search_(search), prices_(prices), offers_(offers), all_(search.layouts) {
     share_time_limit(all_);
+    all_.close_enough = kNearTie;
   }
 
   Errors answer_all();
@@ -138,7 +145,9 @@ Errors OffersSearch::answer_all() {
         !errors.empty()) {
       return errors;
     }
-    const bool is_done = offers_[i].result->proven || first.replays == all_.replays;
+    const SearchResult& result = *offers_[i].result;
+    const bool is_done = result.proven || first.replays == all_.replays ||
+                         (all_.top == 1 && is_close_enough(offers_[i]));
     if (offers_[i].best && !is_done) left_.push_back(i);
   }
   return {};
