@@ -44,6 +44,8 @@ GPT8 = gpt(8, 256, 4, vocab=2048)
 GPT12 = gpt(6, 384, 6)
 GPT29 = gpt(8, 512, 8)
 LLAMA17 = llama(6, 384, 6, 2, 1024, vocab=8192)
+# The executor has experts without biases, and no gradient norm over sharded experts.
+EXPERTS = {**GPT4, "biases": False, "moe": {"experts": 4, "top_k": 2, "ffn": 512}}
 
 
 def case(name, ranks, layout, model=GPT12, lab=None, batch=8, **training):
@@ -88,15 +90,13 @@ EIGHT = {
 
 def readme_cases():
     """The scenario of the README with the layouts that it names, and a small model with experts."""
-    # The executor has experts without biases, and no gradient norm over sharded experts.
-    experts = {**GPT4, "biases": False, "moe": {"experts": 4, "top_k": 2, "ffn": 512}}
     return [
         case("dp 2", 2, {"dp": 2}, GPT4),
         case("tp 2", 2, {"tp": 2}, GPT4),
         case("pp 2", 2, {"pp": 2}, GPT4),
         case("dp 2, zero 3", 2, {"dp": 2, "zero": 3}, GPT4),
         case("pp 2, zb-h1", 2, {"pp": 2, "schedule": "zb-h1"}, GPT4),
-        case("ep 2, four experts", 2, {"dp": 2, "ep": 2, "zero": 1}, experts),
+        case("ep 2, four experts", 2, {"dp": 2, "ep": 2, "zero": 1}, EXPERTS),
     ]
 
 
@@ -119,6 +119,14 @@ def cases(lab):
         case("pp 2, gpipe", 2, {"pp": 2, "schedule": "gpipe"}),
         case("pp 2, 1f1b", 2, {"pp": 2}),
         case("pp 2, interleaved", 2, {"pp": 2, "schedule": "interleaved", "virtual_stages": 3}),
+        case("ep 2, four experts", 2, {"dp": 2, "ep": 2, "zero": 1}, EXPERTS),
+        case("offload of the optimizer", 1, {"zero": 1, "offload": {"optimizer": 1}}),
+        case("dp 2, zero 2, offload of the optimizer", 2,
+             {"dp": 2, "zero": 2, "offload": {"optimizer": 1}}),
+        case("dp 2, zero 3, offload of optimizer and parameters", 2,
+             {"dp": 2, "zero": 3, "offload": {"optimizer": 1, "parameters": 1}}),
+        case("offload of activations", 1, {"offload": {"activations": 1}}),
+        case("pp 2, offload of activations", 2, {"pp": 2, "offload": {"activations": 1}}),
     ]
     if lab:
         out += shaped("flat4-100m.json", "100 Mb/s", FOUR)

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <tuple>
 
+#include "core/assert.h"
 #include "memory/states.h"
 #include "program/block_builder.h"
 #include "program/flat_stretches.h"
@@ -104,21 +106,32 @@ FlatState::FlatState(const Scenario& scenario, const Role& role, const RankGrid&
       shards_states_(scenario.layout.zero >= 1),
       shards_gradients_(scenario.layout.zero >= 2 && is_shared(role, grid)),
       shards_parameters_(gradient_mode(scenario) == GradientMode::kUnit),
+      parameters_on_host_(scenario.layout.offload.parameters > 0),
       shards_(role, shards_states_, grid, rank),
       parameter_windows_(memory, scenario.training.wide(), size_of(scenario.training.wide()),
                          Stream::kGather),
       gradient_windows_(memory, whole_gradient_type(scenario),
                         window_bytes(scenario, whole_gradient_type(scenario)), Stream::kCompute) {
   shards_gradients_ = shards_gradients_ || shards_parameters_;
+  std::tie(on_host_, on_device_) = shards_.split(scenario.layout.offload.optimizer);
   const std::int64_t whole = role.parameters, own = shards_.elements();
   const DataType type = parameter_type(scenario);
-  parameters_ = memory.make(MemoryCategory::kParameters, shards_parameters_ ? own : whole, type);
-  gradients_ = memory.make(MemoryCategory::kGradients, shards_gradients_ ? own : whole,
+  if (on_host_.elements() > 0) {
+    STEPCAST_ASSERT(type == DataType::kFp32, "check_executable() refuses rounded weights there");
+    host_.emplace(on_host_.elements(), memory);
+    gradients_leave_ = shards_gradients_ && scenario.rules.sums_on_host;
+  }
+  const std::int64_t kept = shards_parameters_ ? own : whole;
+  parameters_ = memory.make(MemoryCategory::kParameters, parameters_on_host_ ? 0 : kept, type);
+  gradients_ = memory.make(MemoryCategory::kGradients,
+                           shards_gradients_ ? with_gradients().elements() : whole,
                            scenario.training.grad_precision);
-  const auto states = [&] { return memory.make(MemoryCategory::kOptimizer, own, DataType::kFp32); };
-  moment1_ = states();
-  moment2_ = states();
-  if (type != DataType::kFp32) master_ = states();
+  const auto states = [&](const Shards& of) {
+    return memory.make(MemoryCategory::kOptimizer, of.elements(), DataType::kFp32);
+  };
+  moment1_ = states(on_device_);
+  moment2_ = states(on_device_);
+  if (type != DataType::kFp32) master_ = states(shards_);
   for (const Tensor& moment : {moment1_, moment2_}) {
     device_.zero(moment->array().data, static_cast<std::size_t>(moment->size()));
   }
@@ -155,6 +168,11 @@ void FlatState::set_weights(ElementRange range, const std::vector<float>& whole)
   if (!shards_parameters_) {
     kernels().copy(exact->array(), parameters_->array().from(range.begin), range.size());
   }
+  for (const OwnedPiece& piece : on_host_.within(range)) {
+    std::copy_n(whole.begin() + (piece.range.begin - range.begin), piece.range.size(),
+                host_->weights(piece.offset).as<float>());
+  }
+  if (parameters_on_host_) return;
   for (const OwnedPiece& piece : shards_.within(range)) {
     const Array own = exact->array().from(piece.range.begin - range.begin);
     if (shards_parameters_) kernels().copy(own, owned_parameters(piece), piece.range.size());
@@ -176,35 +194,66 @@ GradientPlace FlatState::gradient(ElementRange parameter) {
 }
 
 Array FlatState::owned_parameters(const OwnedPiece& piece) {
-  return parameters_->array().from(in_parameters(piece));
+  const std::int64_t begin = piece.range.begin;
+  return parameters_->array().from(shards_parameters_ ? shards_.offset_of(begin) : begin);
 }
 
 Array FlatState::owned_gradients(const OwnedPiece& piece) {
-  return gradients_->array().from(shards_gradients_ ? piece.offset : piece.range.begin);
+  const std::int64_t begin = piece.range.begin;
+  return gradients_->array().from(shards_gradients_ ? with_gradients().offset_of(begin) : begin);
 }
 
 Array FlatState::owned_weights(const OwnedPiece& piece) {
-  return master_ ? master_->array().from(piece.offset) : owned_parameters(piece);
+  return master_ ? master_->array().from(shards_.offset_of(piece.range.begin))
+                 : owned_parameters(piece);
 }
 
 std::vector<float> FlatState::weights_on_host(const OwnedPiece& piece) {
   std::vector<float> out(static_cast<std::size_t>(piece.range.size()));
+  if (parameters_on_host_) {
+    const std::int64_t place = on_host_.offset_of(piece.range.begin);
+    std::copy_n(host_->weights(place).as<const float>(), out.size(), out.begin());
+    return out;
+  }
   device_.download(out.data(), owned_weights(piece).data, out.size() * sizeof(float));
   return out;
 }
 
-void FlatState::add_to_shard(ElementRange range, Array whole) {
-  for (const OwnedPiece& piece : shards_.within(range)) {
+void FlatState::add_to_shard(ElementRange range, Array whole, Array leaving) {
+  for (const OwnedPiece& piece : with_gradients().within(range)) {
     kernels().accumulate(whole.from(piece.range.begin - range.begin), owned_gradients(piece),
                          piece.range.size());
   }
+  if (!gradients_leave_) return;
+  for (const OwnedPiece& piece : on_host_.within(range)) {
+    kernels().copy(whole.from(piece.range.begin - range.begin), leaving, piece.range.size());
+    leaving = leaving.from(piece.range.size());
+  }
 }
 
-void FlatState::copy_to_window(ElementRange range, Array whole) {
+void FlatState::copy_to_window(ElementRange range, Array whole, Array shard) {
   for (const OwnedPiece& piece : shards_.within(range)) {
-    kernels().copy(owned_parameters(piece), whole.from(piece.range.begin - range.begin),
-                   piece.range.size());
+    const Array from = parameters_on_host_ ? shard : owned_parameters(piece);
+    kernels().copy(from, whole.from(piece.range.begin - range.begin), piece.range.size());
+    if (parameters_on_host_) shard = shard.from(piece.range.size());
   }
+}
+
+std::vector<OwnedPiece> FlatState::on_host(const StatePart& part) const {
+  const std::vector<OwnedPiece> all = on_host_.within(part.elements);
+  if (all.empty()) return {};
+  const std::int64_t first = all.front().offset;
+  const std::int64_t count = all.back().offset + all.back().range.size() - first;
+  const std::int64_t begin = first + count * part.index / part.count;
+  const std::int64_t end = first + count * (part.index + 1) / part.count;
+  std::vector<OwnedPiece> out;
+  for (const auto& [range, offset] : all) {
+    const ElementRange own = common({offset, offset + range.size()}, {begin, end});
+    if (own.size() == 0) continue;
+    const std::int64_t skipped = own.begin - offset;
+    out.push_back({{range.begin + skipped, range.begin + skipped + own.size()}, own.begin});
+  }
+  return out;
 }
 
 void FlatState::zero_gradients() {
@@ -212,23 +261,32 @@ void FlatState::zero_gradients() {
 }
 
 void FlatState::add_squares(const std::vector<ElementRange>& excluded, double* total) {
-  for (const OwnedPiece& piece : shards_.pieces()) {
+  for (const OwnedPiece& piece : with_gradients().pieces()) {
     for (const ElementRange& part : without(piece.range, excluded)) {
       const Array begin = owned_gradients(piece).from(part.begin - piece.range.begin);
       kernels().add_squares(begin, part.size(), total);
     }
   }
+  if (!gradients_leave_) return;
+  double sum = 0;
+  device_.download(&sum, total, sizeof(sum));
+  for (const OwnedPiece& piece : on_host_.pieces()) {
+    for (const ElementRange& part : without(piece.range, excluded)) {
+      sum += host_->squares(piece.offset + part.begin - piece.range.begin, part.size());
+    }
+  }
+  device_.upload(total, &sum, sizeof(sum));
 }
 
 void FlatState::scale_gradients(float factor) {
-  for (const OwnedPiece& piece : shards_.pieces()) {
+  for (const OwnedPiece& piece : on_device_.pieces()) {
     kernels().scale(owned_gradients(piece), factor, piece.range.size());
   }
 }
 
 void FlatState::update(const AdamW& settings, std::int64_t step, const float* squared_norm,
                        bool rounds) {
-  for (const OwnedPiece& piece : shards_.pieces()) {
+  for (const OwnedPiece& piece : on_device_.pieces()) {
     for (const ElementRange& part : without(piece.range, balancing_)) {
       const std::int64_t from = part.begin - piece.range.begin;
       kernels().adamw({.settings = settings,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters, gradients and optimizer states of a rank, whole or sharded as the layout's ZeRO stage
-// says, and where each parameter of each block lies among them.
+// says, on the device or in host memory as its offload says, and where each parameter of each block
+// lies among them.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "execute/fp8_matrices.h"
+#include "execute/host_states.h"
 #include "execute/initial_weights.h"
 #include "execute/kernel_arrays.h"
 #include "execute/shards.h"
@@ -46,19 +48,28 @@ class FlatState {
   Windows& parameter_windows() { return parameter_windows_; }
   Windows& gradient_windows() { return gradient_windows_; }
 
-  // Owned elements, wherever they are kept.
+  // Owned elements, where the device keeps them.
   Array owned_parameters(const OwnedPiece& piece);
   Array owned_gradients(const OwnedPiece& piece);
   Array owned_weights(const OwnedPiece& piece);  // fp32: the master weights where there are
-  std::vector<float> weights_on_host(const OwnedPiece& piece);
+  std::vector<float> weights_on_host(const OwnedPiece& piece);  // of any owned elements
   // Whole elements of `range` are at `whole`: adds the owned ones to the shard of gradients, or
-  // copies the owned parameters to their places. May be called beside anything else.
-  void add_to_shard(ElementRange range, Array whole);
-  void copy_to_window(ElementRange range, Array whole);
+  // copies the owned parameters to their places. May be called beside anything else. `shard` has
+  // parameters, and `leaving` gets gradients, that the host keeps: one after the other.
+  void add_to_shard(ElementRange range, Array whole, Array leaving = {});
+  void copy_to_window(ElementRange range, Array whole, Array shard = {});
+
+  // Elements whose states lie in host memory, with their places there; null where none do.
+  HostStates* host() { return host_ ? &*host_ : nullptr; }
+  std::vector<OwnedPiece> on_host(ElementRange range) const { return on_host_.within(range); }
+  std::vector<OwnedPiece> on_host(const StatePart& part) const;
+  bool parameters_on_host() const { return parameters_on_host_; }
+  bool gradients_leave() const { return gradients_leave_; }  // as they are reduced
 
   void zero_gradients();
   // *total += the squares of owned gradients outside `excluded` (those that other ranks count).
   void add_squares(const std::vector<ElementRange>& excluded, double* total);
+  // This and the next are of the device's states.
   void scale_gradients(float factor);
   // Gradients are clipped to what `squared_norm` says (in the device's memory; null: not at all).
   // With `rounds` parameters get their master weights, as by round_weights().
@@ -70,15 +81,17 @@ class FlatState {
 
  private:
   void set_weights(ElementRange range, const std::vector<float>& whole);
-  std::int64_t in_parameters(const OwnedPiece& piece) const {
-    return shards_parameters_ ? piece.offset : piece.range.begin;
-  }
+  // Whose gradients the device keeps.
+  const Shards& with_gradients() const { return gradients_leave_ ? on_device_ : shards_; }
   Kernels& kernels() { return device_.kernels(); }
 
   Memory& memory_;
   Device& device_;
   bool shards_states_, shards_gradients_, shards_parameters_;
+  bool parameters_on_host_, gradients_leave_ = false;
   Shards shards_;
+  Shards on_host_, on_device_;  // by who updates them
+  std::optional<HostStates> host_;
   Tensor parameters_, gradients_, moment1_, moment2_, master_;  // no master: fp32 parameters
   Windows parameter_windows_, gradient_windows_;
   std::optional<Fp8Matrices> fp8_matrices_;  // where whole parameters stay

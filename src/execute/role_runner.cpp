@@ -13,8 +13,6 @@
 namespace stepcast {
 namespace {
 
-constexpr const char* kOffloaded = "check_executable() refuses offloaded states";
-
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
@@ -144,9 +142,9 @@ void RoleRunner::issue(std::int32_t index) {
                         },
                         [&](const CollectiveCall& call) {
                           if (what.stream == Stream::kCompute) {
-                            compute([&] { run_here(collective(call, what.stream)); });
+                            compute([&] { run_here(collective(what)); });
                           } else {
-                            post(collective(call, what.stream));
+                            post(collective(what));
                           }
                           const bool completes =
                               scatters_gradients(call) ||
@@ -160,8 +158,8 @@ void RoleRunner::issue(std::int32_t index) {
                           compute([] {});
                         },
                         [&](const ActivationCopy& moved) { post(copy(moved)); },
-                        [](const StateCopy&) { STEPCAST_ASSERT(false, kOffloaded); },
-                        [](const HostUpdate&) { STEPCAST_ASSERT(false, kOffloaded); }},
+                        [&](const StateCopy& moved) { post(copy(moved)); },
+                        [&](const HostUpdate& updated) { post(update(updated)); }},
              what.work);
   close_windows(what);
 }

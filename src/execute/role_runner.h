@@ -69,6 +69,11 @@ class RoleRunner {
   Device& device() { return *device_; }
 
  private:
+  // A unit's gradients that a reduction has summed.
+  struct SummedGradients {
+    Array data;
+    Tensor wide;
+  };
   using PassKey = std::tuple<bool, std::int32_t, std::int32_t>;  // forward, chunk, micro-batch
 
   static PassKey key_of(const Slot& slot) {
@@ -92,7 +97,8 @@ class RoleRunner {
                   const std::vector<BufferId>& births, BlockInstance& instance);
   void post_beside(const OperationCall& call, std::size_t i, PassStreams& streams);
   void run_unplaced(const Block& block, WideGradients* wide);
-  Transfer collective(const CollectiveCall& call, Stream stream);
+  Transfer collective(const Instruction& what);
+  Transfer all_in_copy(const CollectiveCall& call, DeviceCommunicator* group);
   Transfer all_in_place(const CollectiveCall& call, DeviceCommunicator* group);
   Transfer all_in_shard(const CollectiveCall& call, DeviceCommunicator* group);
   Transfer gather(const CollectiveCall& call, DeviceCommunicator* group);
@@ -105,6 +111,14 @@ class RoleRunner {
   Transfer send(const Send& send, Stream stream);
   Transfer receive(const Receive& receive, Stream stream);
   Transfer copy(const ActivationCopy& copy);
+  Transfer copy(const StateCopy& copy);
+  Transfer copy_gradients(const StateCopy& copy);
+  Transfer copy_updated(const StatePart& part);
+  Transfer reload(ElementRange elements);
+  Transfer update(const HostUpdate& update);
+  StartTraffic move(Array from, Array to, std::int64_t elements, CopyDirection direction);
+  std::function<void()> keep_shard(const CollectiveCall& call, const SummedGradients& summed);
+  Tensor take_reloaded(ElementRange elements);
   void open_windows(const Instruction& what);
   void close_windows(const Instruction& what);
   ElementRange unit_of(ElementRange range) const;
@@ -151,12 +165,10 @@ class RoleRunner {
   std::vector<Tensor> returned_;                    // from host memory, until the step has ended
   std::map<std::int64_t, EventHandle> reductions_;  // by begin of their unit
   std::map<std::int64_t, WideGradients> wide_;      // likewise, until they are reduced
-  // Reduced among the ranks of one copy, and not among the copies yet.
-  struct SummedGradients {
-    Array data;
-    Tensor wide;
-  };
-  std::map<std::int64_t, SummedGradients> summed_;  // likewise
+  // They are reduced among the ranks of one copy, and not among the copies yet; by begin too.
+  std::map<std::int64_t, SummedGradients> summed_;
+  // Gradients on their way to the host, and parameters that have come from it, likewise.
+  std::map<std::int64_t, Tensor> gradients_out_, reloaded_;
 };
 
 }  // namespace stepcast

@@ -38,12 +38,14 @@ StartTraffic all_reduce(DeviceCommunicator* group, Array data, std::int64_t coun
 
 }  // namespace
 
-Transfer RoleRunner::collective(const CollectiveCall& call, Stream stream) {
-  DeviceCommunicator* group = groups_.find(call.group, stream);
+Transfer RoleRunner::collective(const Instruction& what) {
+  const CollectiveCall& call = *what.as<CollectiveCall>();
+  DeviceCommunicator* group = groups_.find(call.group, what.stream);
   switch (call.purpose) {
     case Purpose::kGradients:
       if (call.group.is_outer()) return sum_copies(call, group);
-      return scatters_gradients(call) ? reduce(call, group) : all_in_place(call, group);
+      if (scatters_gradients(call)) return reduce(call, group);
+      return total(what.birth) > 0 ? all_in_copy(call, group) : all_in_place(call, group);
     case Purpose::kParameters:
       return gather(call, group);
     case Purpose::kReplicatedGradients:
@@ -67,6 +69,23 @@ Transfer RoleRunner::all_in_place(const CollectiveCall& call, DeviceCommunicator
   return out;
 }
 
+// Through a flat copy of them, as some frameworks do.
+Transfer RoleRunner::all_in_copy(const CollectiveCall& call, DeviceCommunicator* group) {
+  const Array data = state_.gradients(call.elements.begin);
+  const std::int64_t count = call.elements.size();
+  const Tensor flat = memory_.make(MemoryCategory::kBuffers, count, data.type);
+  flat->leave_ledger();
+  Transfer out{{}, group, {}, {}};
+  if (group == nullptr) return out;
+  const auto fill = [=, this](DeviceStream) -> Pending {
+    device_->kernels().copy(data, flat->array(), count);
+    return nullptr;
+  };
+  out.starts = {fill, all_reduce(group, flat->array(), count)};
+  out.finish = [=, this] { device_->kernels().copy(flat->array(), data, count); };
+  return out;
+}
+
 // Gradients of which every member keeps the same part.
 Transfer RoleRunner::all_in_shard(const CollectiveCall& call, DeviceCommunicator* group) {
   Transfer out{{}, group, {}, {}};
@@ -85,8 +104,9 @@ Transfer RoleRunner::gather(const CollectiveCall& call, DeviceCommunicator* grou
   const Array data = state_.parameters(call.elements.begin);
   Transfer out{{}, group, in_pieces(call, data, group, &DeviceCommunicator::start_all_gather), {}};
   if (window) {
-    const auto fill = [this, &call, data](DeviceStream) -> Pending {
-      state_.copy_to_window(call.elements, data);
+    const Tensor shard = take_reloaded(call.elements);
+    const auto fill = [this, &call, data, shard](DeviceStream) -> Pending {
+      state_.copy_to_window(call.elements, data, shard ? shard->array() : Array{});
       return nullptr;
     };
     out.starts.insert(out.starts.begin(), fill);
@@ -104,7 +124,7 @@ Transfer RoleRunner::reduce(const CollectiveCall& call, DeviceCommunicator* grou
   if (has_copies(call)) {
     summed_[call.elements.begin] = {data, wide};  // the other copies' come to it first
   } else if (state_.shards_gradients()) {
-    out.finish = [this, &call, data, wide] { state_.add_to_shard(call.elements, data); };
+    out.finish = keep_shard(call, {data, wide});
   }
   return out;
 }
@@ -124,7 +144,7 @@ Transfer RoleRunner::sum_copies(const CollectiveCall& call, DeviceCommunicator* 
     if (group != nullptr) out.starts.push_back(all_reduce(group, own, piece.range.size()));
   }
   if (state_.shards_gradients()) {
-    out.finish = [this, &call, summed] { state_.add_to_shard(call.elements, summed.data); };
+    out.finish = keep_shard(call, summed);
   }
   return out;
 }
@@ -253,35 +273,6 @@ Transfer RoleRunner::gather_boundary(const Slot& slot, DeviceCommunicator* group
     const Array data = tensor->array();
     return group->start_all_gather({data.data, shape_.rows * shape_.hidden, data.type}, after);
   }};
-  return out;
-}
-
-// The buffers of the blocks take the place of those that they are copied from: what a block's
-// backward finds is where the last copy has put it.
-Transfer RoleRunner::copy(const ActivationCopy& copy) {
-  Transfer out;
-  const bool leaves = copy.direction == CopyDirection::kToHost;
-  ByteCount moved = 0;
-  for (std::int32_t block = copy.block_begin; block < copy.block_end; ++block) {
-    std::map<const Storage*, Tensor> places;  // a buffer may have two names
-    for (Tensor& buffer : instances_[{copy.slot.chunk, block, copy.slot.micro_batch}].buffers) {
-      if (buffer == nullptr) continue;
-      const Tensor from = std::move(buffer);
-      Tensor& to = places[from.get()];
-      if (to == nullptr) {
-        to = leaves ? memory_.make_on_host(*from) : memory_.make_from_host(*from);
-        from->leave_ledger();
-        moved += from->size();
-        out.starts.emplace_back([=, this](DeviceStream after) -> Pending {
-          device_->copy(to->array().data, from->array().data, from->size(), copy.direction, after);
-          return nullptr;
-        });
-        if (!leaves) returned_.push_back(from);
-      }
-      buffer = to;
-    }
-  }
-  STEPCAST_ASSERT(moved == copy.bytes, "a copy moves what the program counts");
   return out;
 }
 

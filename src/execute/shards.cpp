@@ -2,8 +2,10 @@
 #include "execute/shards.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "comm/communicator.h"
+#include "core/assert.h"
 
 namespace stepcast {
 
@@ -25,16 +27,29 @@ ElementRange common(ElementRange a, ElementRange b) {
   return out.begin < out.end ? out : ElementRange{out.begin, out.begin};
 }
 
+namespace {
+
+// Reductions that scatter deal elements out; where gradients are summed whole, gathers do.
+bool deals_elements(const CollectiveCall& call, bool scatters) {
+  const bool gathers = call.purpose == Purpose::kParameters && call.elements.size() > 0;
+  return scatters ? scatters_gradients(call) : gathers;
+}
+
+}  // namespace
+
 Shards::Shards(const Role& role, bool sharded, const RankGrid& grid, RankId rank) {
   std::vector<ElementRange> ranges;
   const auto is_cut = [&](AxisGroup group) { return sharded && grid.group_size(group) > 1; };
   for (const FlatStretch& stretch : role.stretches) {
     if (!is_cut(stretch.group)) ranges.push_back(stretch.range);
   }
+  const bool scatters = std::ranges::any_of(role.instructions, [](const Instruction& what) {
+    return what.is<CollectiveCall>() && scatters_gradients(*what.as<CollectiveCall>());
+  });
   for (const Instruction& instruction : role.instructions) {
     const auto* call = instruction.as<CollectiveCall>();
-    // A copy of the states may be one rank's.
-    if (call == nullptr || !scatters_gradients(*call) || !is_cut(call->group.whole())) continue;
+    if (call == nullptr || !deals_elements(*call, scatters)) continue;
+    if (!is_cut(call->group.whole())) continue;  // a copy of the states may be one rank's
     const auto members = static_cast<int>(grid.group_size(call->group));
     for (const ElementRange& piece : pieces_of(*call)) {
       const Slice own = slice_of(piece.size(), members, grid.place_in(call->group, rank));
@@ -45,10 +60,34 @@ Shards::Shards(const Role& role, bool sharded, const RankGrid& grid, RankId rank
   ranges.erase(std::unique(ranges.begin(), ranges.end(),
                            [](ElementRange a, ElementRange b) { return a.begin == b.begin; }),
                ranges.end());
-  for (const ElementRange& range : ranges) {
-    pieces_.push_back({range, elements_});
-    elements_ += range.size();
+  for (const ElementRange& range : ranges) add(range);
+}
+
+void Shards::add(ElementRange range) {
+  pieces_.push_back({range, elements_});
+  elements_ += range.size();
+}
+
+// Cut by the sums over pieces, so that the parts of small pieces add up to the fraction of all.
+std::pair<Shards, Shards> Shards::split(double fraction) const {
+  const auto until = [&](std::int64_t owned) {
+    return static_cast<std::int64_t>(std::ceil(fraction * static_cast<double>(owned)));
+  };
+  std::pair<Shards, Shards> out;
+  for (const auto& [range, offset] : pieces_) {
+    const std::int64_t cut = range.begin + until(offset + range.size()) - until(offset);
+    if (range.begin < cut) out.first.add({range.begin, cut});
+    if (cut < range.end) out.second.add({cut, range.end});
   }
+  return out;
+}
+
+std::int64_t Shards::offset_of(std::int64_t element) const {
+  const auto next = std::ranges::upper_bound(
+      pieces_, element, {}, [](const OwnedPiece& piece) { return piece.range.begin; });
+  STEPCAST_ASSERT(next != pieces_.begin() && element < (next - 1)->range.end,
+                  "the element is owned");
+  return (next - 1)->offset + element - (next - 1)->range.begin;
 }
 
 std::vector<OwnedPiece> Shards::within(ElementRange range) const {

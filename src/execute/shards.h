@@ -4,6 +4,7 @@
 // sharded.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "program/program.h"
@@ -31,8 +32,14 @@ class Shards {
   std::int64_t elements() const { return elements_; }
   // Owned parts of `range`.
   std::vector<OwnedPiece> within(ElementRange range) const;
+  std::int64_t offset_of(std::int64_t element) const;  // of an owned one
+
+  // A fraction of them, from the begin of each piece, and the rest.
+  std::pair<Shards, Shards> split(double fraction) const;
 
  private:
+  void add(ElementRange range);
+
   std::vector<OwnedPiece> pieces_;
   std::int64_t elements_ = 0;
 };

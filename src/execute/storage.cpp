@@ -94,9 +94,14 @@ void HostArena::release(void* data, std::size_t bytes) noexcept {
   free_.emplace(bytes, data);
 }
 
+Tensor Memory::make_on_host(MemoryCategory category, std::int64_t elements, DataType type) {
+  return std::make_shared<Storage>(host_, host_ledger, category, elements * size_of(type), type,
+                                   Stream::kCopyOut, true);
+}
+
 Tensor Memory::make_on_host(const Storage& like) {
-  auto out = std::make_shared<Storage>(host_, host_ledger, like.category(), like.size(),
-                                       like.array().type, Stream::kCopyOut, true);
+  const DataType type = like.array().type;
+  const Tensor out = make_on_host(like.category(), like.size() / size_of(type), type);
   out->stand_for_the_same(like);
   return out;
 }

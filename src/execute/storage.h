@@ -121,6 +121,7 @@ class Memory {
   }
 
   // Room for a tensor that is copied out, and for one that comes back.
+  Tensor make_on_host(MemoryCategory category, std::int64_t elements, DataType type);
   Tensor make_on_host(const Storage& like);
   Tensor make_from_host(const Storage& like);
 

@@ -47,9 +47,8 @@ struct FrameworkTraits {
   bool hides_in_exchanges = false;     // runs shared experts beside the exchanges of tokens
   bool defers_head = false;            // has layout.defer_head_wgrad
   bool has_muon = false;               // deals whole matrices to data ranks
-  // It can leave these to host memory, and to disks.
+  // Each can leave its optimizer to host memory. It can leave these there too, or to disks.
   struct OffloadTraits {
-    bool optimizer = false;
     bool parts = false;          // a fraction of the optimizer, with any zero
     bool sharded_parts = false;  // and with zero 3
     bool parameters = false;     // with zero 3, beside the optimizer

@@ -100,7 +100,6 @@ void check_overlap(const Scenario& s, Findings& findings) {
 
 void check_offload(const Scenario& scenario, Findings& findings) {
   if (!findings.trusts({"training.framework", "layout.zero", "layout.offload", "cluster"})) return;
-  if (!traits_of(scenario.training.framework).offload.optimizer) return;  // check_support() tells
   check_optimizer(scenario, findings);
   check_parameters(scenario, findings);
   check_disks(scenario, findings);

@@ -143,19 +143,14 @@ void check_sharding(const Scenario& s, Findings& findings) {
 
 void check_memory_saving(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
-  const FrameworkTraits& framework = traits_of(s.training.framework);
   for (const auto& [key, fraction] : {std::pair("optimizer", l.offload.optimizer),
                                       std::pair("parameters", l.offload.parameters)}) {
-    if (fraction == 0 || !findings.trusts({"training.framework"})) continue;
-    const std::string path = fmt::format("layout.offload.{}", key);
-    if (!framework.offload.optimizer) {
-      findings.unsupported(path, fmt::format("offloading it with framework {} is", framework.name),
-                           "use 0");
-    } else if (s.training.optimizer != Optimizer::kAdamW &&
-               s.training.optimizer != Optimizer::kSgd) {
-      findings.unsupported(path, fmt::format("offloading {} is", name_of(s.training.optimizer)),
-                           "use 0, or optimizer adamw or sgd");
-    }
+    const bool whole = s.training.optimizer == Optimizer::kAdamW ||
+                       s.training.optimizer == Optimizer::kSgd;
+    if (fraction == 0 || whole) continue;
+    findings.unsupported(fmt::format("layout.offload.{}", key),
+                         fmt::format("offloading {} is", name_of(s.training.optimizer)),
+                         "use 0, or optimizer adamw or sgd");
   }
   if (l.offload.activations > 0 && l.overlap.ep && findings.trusts({"layout.overlap.ep"})) {
     findings.unsupported("layout.offload.activations", "offloading while passes alternate is",

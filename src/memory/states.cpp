@@ -66,6 +66,14 @@ std::int64_t host_elements(const Scenario& scenario, std::int64_t elements, Axis
       std::ceil(scenario.layout.offload.optimizer * static_cast<double>(shard)));
 }
 
+// A rank that is alone in its group reduces nothing, unless units are gathered and reduced.
+bool leaves_as_reduced(const Scenario& scenario, AxisGroup group) {
+  const Layout& layout = scenario.layout;
+  const bool by_unit = scenario.rules.gradients_by_unit || layout.zero == 3;
+  return layout.offload.optimizer > 0 && scenario.rules.sums_on_host && layout.zero >= 2 &&
+         (by_unit || size_of(group, layout) > 1);
+}
+
 OffloadedStates offloaded_states(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
   const Offload& offload = scenario.layout.offload;
   const StateWidths widths = state_widths(scenario);
@@ -75,12 +83,13 @@ OffloadedStates offloaded_states(const Scenario& scenario, std::int64_t elements
   if (moved > 0) {
     const ByteCount moments = moment_bytes(scenario, moved);
     out.saved.optimizer = moments + (scenario.rules.offloads_moments ? 0 : widths.master * moved);
-    // The host's fp32 weights are parameters themselves where there is no other copy of them.
-    const bool own_weights = widths.master > 0;
+    // The host's fp32 weights are parameters themselves where these lie there too, and there is no
+    // other copy of them.
+    const bool own_weights = widths.master > 0 || offload.parameters == 0;
     const ByteCount states = moments + (own_weights ? 4 * moved : 0);
     if (offload.optimizer_device == OffloadDevice::kCpu) out.on_host += states;
     out.on_host += widths.gradient * moved;
-    if (scenario.rules.sums_on_host && scenario.layout.zero >= 2) {
+    if (leaves_as_reduced(scenario, group)) {
       out.saved.gradients =
           static_cast<ByteCount>(offload.optimizer * static_cast<double>(all.gradients));
     }

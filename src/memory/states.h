@@ -52,6 +52,8 @@ struct OffloadedStates {
   ByteCount on_host = 0;  // with gradients, and copies that only the host has
 };
 OffloadedStates offloaded_states(const Scenario& scenario, std::int64_t elements, AxisGroup group);
+// Shards of gradients of offloaded states go to the host as they are reduced.
+bool leaves_as_reduced(const Scenario& scenario, AxisGroup group);
 // Elements of a rank's shard that the host updates.
 std::int64_t host_elements(const Scenario& scenario, std::int64_t elements, AxisGroup group);
 

@@ -10,6 +10,8 @@
 #include "layout/choices.h"
 #include "layout/fp8_recipe.h"
 #include "layout/packed_documents.h"
+#include "layout/pipeline.h"
+#include "memory/states.h"
 #include "program/block_builder.h"
 #include "program/expert_shape.h"
 #include "program/layer_kind.h"
@@ -236,6 +238,30 @@ class Checker {
            "modules of Megatron, or mode full");
   }
 
+  void check_offload(const Offload& offload) {
+    constexpr const char* kOptimizer = "layout.offload.optimizer";
+    if (cuda_) return refuse(kOptimizer, "an update in host memory is", "validate --backend cpu");
+    for (const auto& [key, device] :
+         {std::pair("layout.offload.optimizer_device", offload.optimizer_device),
+          std::pair("layout.offload.parameter_device", offload.parameter_device)}) {
+      if (device == OffloadDevice::kNvme) refuse(key, "keeping states on disks is", "use cpu");
+    }
+    if (scenario_.model.moe && scenario_.model.moe->router_bias) {
+      refuse(kOptimizer, "leaving the router's bias, which no AdamW updates, to the host is",
+             "use 0, or model.moe.router_bias false");
+    }
+    if (!leaves_as_reduced(scenario_, AxisGroup::kData)) return;
+    // These sums come behind the reduction over data ranks, when gradients have left.
+    if (Shape(scenario_).sequence_parallel) {
+      refuse(kOptimizer, "summing gradients in host memory over tensor ranks is",
+             "use zero 1, or sequence_parallel false");
+    }
+    if (scenario_.shares_trained_table() && !ends_meet(scenario_.layout)) {
+      refuse(kOptimizer, "summing gradients in host memory of a table that two stages share is",
+             "use zero 1, or an untied table");
+    }
+  }
+
   void check_layout() {
     check_recompute();
     const Model& model = scenario_.model;
@@ -251,11 +277,7 @@ class Checker {
     if (scenario_.training.grad_clip == GradClip::kPostValidation) {
       refuse("training.grad_clip", "validation after the step is", "use global or none");
     }
-    if (layout.offload.optimizer > 0 || layout.offload.parameters > 0) {
-      refuse(
-          layout.offload.optimizer > 0 ? "layout.offload.optimizer" : "layout.offload.parameters",
-          "an update in host memory is", "use 0");
-    }
+    if (layout.offload.optimizer > 0) check_offload(layout.offload);
     if (layout.overlap.tp) {
       refuse("layout.overlap.tp", "products pipelined with their collectives are", "use false");
     }

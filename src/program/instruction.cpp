@@ -165,10 +165,12 @@ ByteCount Instruction::bytes() const {
 }
 
 ByteCount Instruction::host_birth() const {
+  if (const auto* states = as<StateCopy>()) return states->adds ? states->bytes : 0;
   const auto* copy = as<ActivationCopy>();
   return copy != nullptr && copy->direction == CopyDirection::kToHost ? copy->bytes : 0;
 }
 ByteCount Instruction::host_death() const {
+  if (is<StateCopy>()) return host_birth();
   const auto* copy = as<ActivationCopy>();
   return copy != nullptr && copy->direction == CopyDirection::kFromHost ? copy->bytes : 0;
 }

@@ -152,10 +152,18 @@ struct ActivationCopy : HostCopy {
   std::int32_t block_begin, block_end;
 };
 
+// Offloaded states of these flat elements of the role, before sharding: one of equal parts of them.
+struct StatePart {
+  ElementRange elements;
+  std::int32_t index = 0, count = 1;
+};
+
 // Gradients or parameters of offloaded states, which have a place in host memory for the whole run.
 struct StateCopy : HostCopy {
   Purpose purpose;
+  StatePart part;
   bool on_disk = false;  // they are read from, or written to, the node's disks too
+  bool adds = false;     // gradients, to those of earlier micro-batches, beside which they lie
 };
 
 // The host updates states that lie in its memory (layout.offload.optimizer).
@@ -163,6 +171,7 @@ struct HostUpdate {
   std::int64_t elements;
   double bytes;       // of host memory, read and written
   double disk_bytes;  // read from the node's disks, and as many written; 0: they lie in memory
+  StatePart part = {};
 };
 
 // Whole gradients and parameters of an instruction's flat elements: buffers, counted in its birth
@@ -213,7 +222,8 @@ struct Instruction {
   const Slot* slot() const;
   Phase phase() const;      // what the time of a run counts as; of others kForward
   ByteCount bytes() const;  // that it moves
-  // Host memory that a copy of activations takes at its issue, or leaves at its end.
+  // Host memory that a copy takes at its issue, or leaves at its end, beside what lies there for
+  // the whole run.
   ByteCount host_birth() const;
   ByteCount host_death() const;
 

@@ -149,15 +149,12 @@ HostUpdate host_update(const Scenario& scenario, const Role& role) {
   const double gradient = gradient_size(scenario);
   double each = update_bytes(scenario) + (training.wide() == DataType::kFp32 ? 0 : 2);
   if (scenario.rules.sums_on_host) {
-    // The host clips too, and adds up what later micro-batches bring.
+    // The host clips too.
     if (training.grad_clip != GradClip::kNone) each += 2 * gradient;
-    if (!training.no_sync && scenario.layout.zero >= 2) {
-      each += 3 * gradient * static_cast<double>(scenario.micro_batches() - 1);
-    }
   }
   const bool on_disk = scenario.layout.offload.optimizer_device == OffloadDevice::kNvme;
   const double states = 4 + moment_width(scenario);
-  return {host_elements(scenario, role), each * elements, on_disk ? states * elements : 0};
+  return {host_elements(scenario, role), each * elements, on_disk ? states * elements : 0, {}};
 }
 
 Block lower_returned(const Scenario& scenario, const Role& role) {

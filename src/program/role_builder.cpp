@@ -86,12 +86,11 @@ InstructionIndex RoleBuilder::sum_copies(InstructionIndex reduced) {
   return index;
 }
 
-InstructionIndex RoleBuilder::copy_states(CopyDirection direction, Purpose purpose, ByteCount bytes,
-                                          InstructionIndex after, bool on_disk) {
-  const bool leaves = direction == CopyDirection::kToHost;
-  const char* name = purpose == Purpose::kGradients ? "offload_gradients" : "reload_parameters";
-  const InstructionIndex index = add({leaves ? Stream::kCopyOut : Stream::kCopyIn, name,
-                                      StateCopy{{direction, bytes}, purpose, on_disk}});
+InstructionIndex RoleBuilder::copy_states(const StateCopy& copy, InstructionIndex after) {
+  const bool leaves = copy.direction == CopyDirection::kToHost;
+  const bool gradients = copy.purpose == Purpose::kGradients;
+  const char* name = gradients ? "offload_gradients" : "reload_parameters";
+  const InstructionIndex index = add({leaves ? Stream::kCopyOut : Stream::kCopyIn, name, copy});
   at(index).wait_for(after);
   return index;
 }
@@ -104,17 +103,17 @@ InstructionIndex RoleBuilder::update_on_host(const HostUpdate& update, Instructi
 
 // The reduced shard lies in a buffer until it has left.
 InstructionIndex RoleBuilder::copy_to_host(InstructionIndex reduced) {
-  const Offload& offload = scenario_.layout.offload;
-  const bool leaves = scenario_.rules.sums_on_host && scenario_.layout.zero >= 2;
-  if (reduced == kNone || offload.optimizer == 0 || !leaves) return reduced;
-  const CollectiveCall& call = *at(reduced).as<CollectiveCall>();
-  const AxisGroup group = role_.group_of(call.elements);
-  const std::int64_t elements = host_elements(scenario_, call.elements.size(), group);
+  if (reduced == kNone) return reduced;
+  const ElementRange range = at(reduced).as<CollectiveCall>()->elements;
+  const AxisGroup group = role_.group_of(range);
+  if (!leaves_as_reduced(scenario_, group)) return reduced;
+  const std::int64_t elements = host_elements(scenario_, range.size(), group);
   const ByteCount bytes = elements * size_of(scenario_.training.reduce_precision);
   constexpr auto kBuffers = static_cast<std::size_t>(MemoryCategory::kBuffers);
   at(reduced).birth[kBuffers] += bytes;
-  const InstructionIndex copied =
-      copy_states(CopyDirection::kToHost, Purpose::kGradients, bytes, reduced);
+  const bool adds = !on_host_.insert(range.begin).second;
+  const InstructionIndex copied = copy_states(
+      {{CopyDirection::kToHost, bytes}, Purpose::kGradients, {range}, false, adds}, reduced);
   at(copied).death[kBuffers] += bytes;
   return reduced;
 }

@@ -2,6 +2,7 @@
 // Writes the instruction list of one stage. Knows streams and waits, not frameworks.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "layout/scenario.h"
@@ -36,8 +37,7 @@ class RoleBuilder {
   InstructionIndex sum_copies(InstructionIndex reduced);
   // Behind a reduction whose shards the host sums and updates: copies them there.
   InstructionIndex copy_to_host(InstructionIndex reduced);
-  InstructionIndex copy_states(CopyDirection direction, Purpose purpose, ByteCount bytes,
-                               InstructionIndex after, bool on_disk = false);
+  InstructionIndex copy_states(const StateCopy& copy, InstructionIndex after);
   InstructionIndex update_on_host(const HostUpdate& update, InstructionIndex after);
   // `slot`: the pass whose activation or gradient it is.
   InstructionIndex send(Stream stream, std::int32_t peer, std::int64_t tag, const Slot& slot);
@@ -82,6 +82,7 @@ class RoleBuilder {
   Role& role_;
   Shape shape_;
   InstructionIndex last_run_ = kNone;
+  std::set<std::int64_t> on_host_;  // begins of ranges whose gradients have left in this step
 };
 
 }  // namespace stepcast

@@ -147,8 +147,8 @@ InstructionIndex ShardedStep::reload(const UnitPart& part, InstructionIndex limi
   const ByteCount whole = part.bytes + part.range.size() * (stored - element());
   const ByteCount bytes = (whole + ranks - 1) / ranks;
   const bool on_disk = offload.parameter_device == OffloadDevice::kNvme;
-  const InstructionIndex index =
-      builder_.copy_states(CopyDirection::kFromHost, Purpose::kParameters, bytes, limiter, on_disk);
+  const InstructionIndex index = builder_.copy_states(
+      {{CopyDirection::kFromHost, bytes}, Purpose::kParameters, {part.range}, on_disk}, limiter);
   builder_.at(index).birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] = bytes;
   return index;
 }

@@ -28,11 +28,6 @@ AxisGroup norm_group(const Scenario& scenario) {
   return sharded ? AxisGroup::kWorld : AxisGroup::kModel;
 }
 
-// ZeRO's optimizers and FSDP move shards of gradients as they are reduced.
-bool leave_as_reduced(const Scenario& scenario) {
-  return scenario.rules.sums_on_host && scenario.layout.zero >= 2;
-}
-
 // Megatron's HybridDeviceOptimizer copies and updates parameter by parameter, with streams of their
 // own, where copies run beside the update (overlap_cpu_optimizer_d2h_h2d). So many pieces hide all
 // but the ends.
@@ -47,48 +42,107 @@ std::int64_t part_of(std::int64_t elements, std::int64_t piece, const Scenario& 
   return elements * (piece + 1) / pieces - elements * piece / pieces;
 }
 
-// Gradients of offloaded states leave, unless they left as they were reduced: their last copies.
-std::vector<InstructionIndex> copy_gradients_out(RoleBuilder& builder, const StepBlocks& blocks) {
+// Copies of gradients to the host: the last of those that left as they were reduced (ZeRO's
+// optimizers and FSDP), and pieces of the others.
+struct CopiesOut {
+  InstructionIndex as_reduced = kNone;
+  std::vector<InstructionIndex> pieces;
+  InstructionIndex last() const { return pieces.empty() ? as_reduced : pieces.back(); }
+};
+
+InstructionIndex last_as_reduced(const RoleBuilder& builder) {
+  const bool leave = std::ranges::any_of(builder.role().stretches, [&](const FlatStretch& stretch) {
+    return leaves_as_reduced(builder.scenario(), stretch.group);
+  });
+  return leave ? last_on(builder.role(), Stream::kCopyOut) : kNone;
+}
+
+CopiesOut copy_gradients_out(RoleBuilder& builder, const StepBlocks& blocks) {
+  CopiesOut out;
+  if (blocks.host_update.elements == 0) return out;
+  out.as_reduced = last_as_reduced(builder);
   const Scenario& scenario = builder.scenario();
-  const std::int64_t elements = blocks.host_update.elements;
-  if (elements == 0) return {};
-  if (leave_as_reduced(scenario)) return {last_on(builder.role(), Stream::kCopyOut)};
-  std::vector<InstructionIndex> out;
-  for (std::int64_t i = 0; i < pieces_of(scenario); ++i) {
+  std::int64_t elements = 0;
+  StatePart rest;
+  rest.count = static_cast<std::int32_t>(pieces_of(scenario));
+  for (const FlatStretch& stretch : builder.role().stretches) {
+    if (leaves_as_reduced(scenario, stretch.group)) continue;
+    if (elements == 0) rest.elements.begin = stretch.range.begin;
+    rest.elements.end = stretch.range.end;
+    elements += host_elements(scenario, stretch.range.size(), stretch.group);
+  }
+  for (; elements > 0 && rest.index < rest.count; ++rest.index) {
     const ByteCount bytes =
-        part_of(elements, i, scenario) * size_of(scenario.training.grad_precision);
-    out.push_back(builder.copy_states(CopyDirection::kToHost, Purpose::kGradients, bytes,
-                                      builder.last_run()));
+        part_of(elements, rest.index, scenario) * size_of(scenario.training.grad_precision);
+    out.pieces.push_back(builder.copy_states(
+        {{CopyDirection::kToHost, bytes}, Purpose::kGradients, rest}, builder.last_run()));
   }
   return out;
 }
 
-// Each piece is updated when its gradients are there. The host issues nothing until it is done.
-void update_states_on_host(RoleBuilder& builder, const StepBlocks& blocks,
-                           const std::vector<InstructionIndex>& copied) {
+// The host reads and writes so much where it adds gradients up, micro-batch by micro-batch.
+double bytes_of_sums(const RoleBuilder& builder) {
+  const Training& training = builder.scenario().training;
+  ByteCount added = 0;
+  for (const Instruction& what : builder.role().instructions) {
+    const auto* copy = what.as<StateCopy>();
+    if (copy != nullptr && copy->adds) added += copy->bytes / size_of(training.reduce_precision);
+  }
+  return 3 * static_cast<double>(added * size_of(training.grad_precision));
+}
+
+// Each piece is updated when its gradients are there, and their norm is known. The host issues
+// nothing until it is done.
+void update_states_on_host(RoleBuilder& builder, const StepBlocks& blocks, const CopiesOut& copied,
+                           InstructionIndex norm) {
   const Scenario& scenario = builder.scenario();
   const HostUpdate& all = blocks.host_update;
   if (all.elements == 0) return;
+  const double bytes = all.bytes + bytes_of_sums(builder);
   const bool returns = scenario.layout.offload.parameters == 0;
+  const bool beside = scenario.layout.overlap.offload;
   const std::int64_t width =
       scenario.rules.offloads_moments ? size_of(DataType::kFp32) : builder.shape().element;
-  if (!scenario.layout.overlap.offload) builder.host_sync(copied.back());
+  if (!beside) builder.host_sync(copied.last());
   InstructionIndex last = kNone;
-  std::vector<InstructionIndex> updated;
-  for (std::int64_t i = 0; i < pieces_of(scenario); ++i) {
-    const std::int64_t elements = part_of(all.elements, i, scenario);
+  StatePart piece{{0, builder.role().parameters}};
+  piece.count = static_cast<std::int32_t>(pieces_of(scenario));
+  for (; piece.index < piece.count; ++piece.index) {
+    const std::int64_t elements = part_of(all.elements, piece.index, scenario);
     const double part = static_cast<double>(elements) / static_cast<double>(all.elements);
-    const std::size_t from = std::min(static_cast<std::size_t>(i), copied.size() - 1);
-    updated.push_back(
-        builder.update_on_host({elements, all.bytes * part, all.disk_bytes * part}, copied[from]));
-    if (!scenario.layout.overlap.offload) builder.host_sync(updated.back());
+    last = builder.update_on_host({elements, bytes * part, all.disk_bytes * part, piece},
+                                  copied.as_reduced);
+    const auto own = static_cast<std::size_t>(piece.index);
+    if (own < copied.pieces.size()) builder.at(last).wait_for(copied.pieces[own]);
+    builder.at(last).wait_for(norm);
+    if (!beside) builder.host_sync(last);
     if (!returns) continue;
-    last = builder.copy_states(CopyDirection::kFromHost, Purpose::kParameters, elements * width,
-                               updated.back());
+    builder.copy_states(
+        {{CopyDirection::kFromHost, elements * width}, Purpose::kParameters, piece}, last);
   }
-  if (scenario.layout.overlap.offload) builder.host_sync(updated.back());
-  const InstructionIndex end = builder.run_block(blocks.returned);
-  builder.at(end).wait_for(last == kNone ? updated.back() : last);
+  if (beside) builder.host_sync(last);
+  const InstructionIndex back = returns ? last_on(builder.role(), Stream::kCopyIn) : last;
+  builder.at(builder.run_block(blocks.returned)).wait_for(back);
+}
+
+// Returns the instruction behind which the norm of all gradients is known.
+InstructionIndex find_norm(RoleBuilder& builder, const StepBlocks& blocks) {
+  const Scenario& scenario = builder.scenario();
+  const InstructionIndex reduced = last_on(builder.role(), Stream::kReduce);
+  const InstructionIndex summed_copies = last_on(builder.role(), Stream::kReduceCopies);
+  const InstructionIndex left = last_as_reduced(builder);  // the host has the sums
+  const InstructionIndex norm = builder.run_block(blocks.gradient_norm);
+  for (const InstructionIndex before : {reduced, summed_copies, left}) {
+    builder.at(norm).wait_for(before);
+  }
+  if (scenario.training.grad_clip == GradClip::kNone) return norm;
+  const Message sum{CollectiveKind::kAllReduce, size_of(DataType::kFp32), DataType::kFp32};
+  const InstructionIndex known = builder.collective(
+      "gradient_norm", Stream::kCompute, {Purpose::kGradientNorm, norm_group(scenario), sum});
+  // The frameworks read the norm on the host (.item()) to choose the clipping factor. An update
+  // that clips by itself reads it on the device.
+  if (!scenario.rules.fuses_neighbours) builder.host_sync(known);
+  return known;
 }
 
 }  // namespace
@@ -134,24 +188,14 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
     builder.at(tied).wait_for(reduced);
     builder.at(tied).wait_for(summed_copies);
   }
-  const InstructionIndex norm = builder.run_block(blocks.gradient_norm);
-  builder.at(norm).wait_for(reduced);
-  builder.at(norm).wait_for(summed_copies);
-  if (scenario.training.grad_clip != GradClip::kNone) {
-    const Message sum{CollectiveKind::kAllReduce, size_of(DataType::kFp32), DataType::kFp32};
-    const InstructionIndex summed = builder.collective(
-        "gradient_norm", Stream::kCompute, {Purpose::kGradientNorm, norm_group(scenario), sum});
-    // The frameworks read the norm on the host (.item()) to choose the clipping factor. An update
-    // that clips by itself reads it on the device.
-    if (!scenario.rules.fuses_neighbours) builder.host_sync(summed);
-  }
+  const InstructionIndex norm = find_norm(builder, blocks);
   ByteCount copies = 0;
   for (const FlatStretch& stretch : builder.role().stretches) {
     copies += update_copy_bytes(scenario, stretch.range.size(), stretch.group);
   }
-  const auto left = copy_gradients_out(builder, blocks);
+  const CopiesOut left = copy_gradients_out(builder, blocks);
   builder.hold_flat(builder.run_block(blocks.update), copies + blocks.update_workspace);
-  update_states_on_host(builder, blocks, left);
+  update_states_on_host(builder, blocks, left, norm);
 }
 
 }  // namespace stepcast

@@ -134,6 +134,12 @@ const Layout kLayouts[] = {
              c.dp = 2;
              c.zero = 2;
            }),
+    layout("DeepSpeedZero1",
+           [](GptCase& c) {
+             c.framework = "deepspeed";
+             c.dp = 2;
+             c.zero = 1;
+           }),
     layout("DeepSpeedZero2",
            [](GptCase& c) {
              c.framework = "deepspeed";

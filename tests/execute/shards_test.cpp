@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
+#include <vector>
+
+#include "core/each.h"
 
 namespace stepcast {
 namespace {
@@ -52,6 +56,29 @@ TEST_F(Shards2, EachGroupSharesItsOwnStretch) {
     }
   }
   EXPECT_EQ(Shards(role_, true, grid, RankId(3)).elements(), 100 / 4 + 40 / 2 + 1);
+}
+
+// A fraction f of n elements is f n of them, rounded up once, however they are cut into pieces: the
+// parts of each piece are together what the piece was.
+TEST_F(Shards2, SplitIntoAFractionOfAllAndTheRest) {
+  const Shards whole(role_, true, RankGrid(layout_), RankId(3));
+  for (const double fraction : each_of(std::vector{0.0, 0.3, 0.5, 1.0})) {
+    const auto [first, rest] = whole.split(fraction);
+    EXPECT_EQ(first.elements(), std::llround(std::ceil(fraction * 46)));
+    EXPECT_EQ(first.elements() + rest.elements(), whole.elements());
+    for (const OwnedPiece& piece : whole.pieces()) {
+      std::int64_t place = piece.range.begin;
+      for (const Shards* side : {&first, &rest}) {
+        for (const OwnedPiece& part : side->within(piece.range)) {
+          EXPECT_EQ(part.range.begin, place);
+          EXPECT_EQ(side->offset_of(place), part.offset);
+          EXPECT_EQ(whole.offset_of(place), piece.offset + place - piece.range.begin);
+          place = part.range.end;
+        }
+      }
+      EXPECT_EQ(place, piece.range.end);
+    }
+  }
 }
 
 TEST_F(Shards2, WhatNobodySharesIsOwnedWhole) {

@@ -116,7 +116,7 @@ void draw_offload(Draw& draw, Sketch& s) {
   const bool parameters =
       can.parameters && (s.zero == 3 || can.together) && share == 1 && draw.chance(0.5);
   // States that go together have parameters that are sharded.
-  const bool fits = can.optimizer && s.zero >= 1 && (!can.together || parameters);
+  const bool fits = s.zero >= 1 && (!can.together || parameters);
   if (fits && draw.chance(0.6)) {
     s.offloads = true;
     s.set("layout.offload.optimizer", share);

@@ -321,7 +321,7 @@ inline std::vector<BadScenario> bad_layouts() {
       bad("tp_overlap_without_sequence_parallel",
           R"({"layout": {"sequence_parallel": false, "overlap": {"tp": true}}})", "overlap.tp",
           kIllegal, "sequence_parallel"),
-      bad("offload", R"({"training": {"framework": "native"},
+      bad("offload", R"({"training": {"optimizer": "muon"},
                          "layout": {"zero": 1, "offload": {"optimizer": 0.5}}})",
           "offload.optimizer", kNotSupported, "not supported yet"),
       bad("offload_of_whole_states", R"({"layout": {"zero": 0, "offload": {"optimizer": 0.5}}})",

@@ -101,7 +101,7 @@ extern const FrameworkTraits kDeepSpeed = {
     .offers = offers,
     .offers_pipeline_overlap = offers_no_overlap,
     .context_methods = kContextMethods,
-    .offload = {.optimizer = true, .sharded_parts = true, .parameters = true, .disks = true},
+    .offload = {.sharded_parts = true, .parameters = true, .disks = true},
     .attention_kernel = flash_attention_package,
     .check_zero = check_zero,
     // deepspeed/runtime/tensor_parallel (autotp) takes zero 0 to 2, and its reductions run alone.

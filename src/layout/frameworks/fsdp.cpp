@@ -95,7 +95,7 @@ extern const FrameworkTraits kFsdp = {
     .context_methods = kContextMethods,
     .shards_in_groups = true,  // a mesh of two dimensions
     .recomputes_operations = true,
-    .offload = {.optimizer = true, .parameters = true, .together = true},  // CPUOffloadPolicy
+    .offload = {.parameters = true, .together = true},  // CPUOffloadPolicy
     .has_narrow_weights = true,    // model.to(bfloat16); torchtitan's training.dtype
     .has_small_optimizers = true,  // bitsandbytes, torchao, torch.optim.Adafactor
     .has_fp4 = true,               // torchao: NVFP4LinearConverter

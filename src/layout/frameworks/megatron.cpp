@@ -190,7 +190,7 @@ extern const FrameworkTraits kMegatron = {
     .hides_in_exchanges = true,                     // --moe-shared-expert-overlap
     .defers_head = true,                            // --defer-embedding-wgrad-compute
     .has_muon = true,                               // --optimizer muon
-    .offload = {.optimizer = true, .parts = true},  // --optimizer-offload-fraction
+    .offload = {.parts = true},                     // --optimizer-offload-fraction
     .has_fp4 = true,                                // --fp4-format
     .has_fp8_head = true,                           // fp8_output_proj
     .fuses_experts = true,                          // --use-transformer-engine-op-fuser

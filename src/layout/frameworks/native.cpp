@@ -19,6 +19,7 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   rules.fused_gradient_accumulation = true;
   rules.fuses_neighbours = true;
   rules.placeholder_gradients = false;  // it has no autograd
+  rules.sums_on_host = true;            // shards of gradients leave as they are reduced
   if (layout.overlap.grad_reduce) {
     rules.bucket_elements = kDdpBucketBytes / size_of(training.grad_precision);
   }
@@ -39,6 +40,7 @@ extern const FrameworkTraits kNative = {
     .offers = offers,
     .offers_pipeline_overlap = offers,
     .defers_head = true,
+    .offload = {.parts = true, .parameters = true},
     .is_own_executor = true,
 };
 
