@@ -84,6 +84,7 @@ struct CpuMeasurements {
   std::vector<MeasuredOperation> operations;
   std::vector<MeasuredCollective> collectives;
   HostFit host = kNoHost;
+  std::optional<HostMemory> host_memory;
   std::string date;  // "2026-01-31"; empty: machine.date
 };
 

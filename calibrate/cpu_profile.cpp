@@ -13,6 +13,7 @@
 #include "calibrate/fit/fit_memory_bound.h"
 #include "calibrate/profile_json.h"
 #include "cluster/local_cluster.h"
+#include "core/json_fields.h"
 #include "core/json_tree.h"
 #include "core/statistics.h"
 #include "cost/attention_cost.h"
@@ -88,6 +89,7 @@ class CpuProfiler {
                  {"provenance", name_of(provenance)},
                  {"log_error", std::move(errors)},
                  {"curves", std::move(curves_)}};
+    if (in_.host_memory) root["host_memory"] = json_of(*in_.host_memory);
     out_.text = profile_layout(root);
     return std::move(out_);
   }

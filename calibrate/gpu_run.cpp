@@ -66,6 +66,7 @@ Result<GpuRun> load_gpu_run(const std::string& file) {
 OwnRun own_run_of(const GpuRun& run, const ClusterSpec& cluster) {
   OwnRun out;
   out.host = kNoHost;
+  out.host_memory = run.host_memory;
   out.host.launch_s = run.host.launch_s;
   out.host.graph_launch_s = run.host.graph_launch_s;
   out.host.collective_s = run.host.collective_s.value_or(run.host.launch_s);

@@ -15,6 +15,7 @@
 #include "core/json_field.h"
 #include "core/json_tree.h"
 #include "core/result.h"
+#include "cost/host_memory.h"
 #include "cost/provenance.h"
 
 namespace stepcast {
@@ -112,6 +113,7 @@ struct GpuRun {
   gpu_run::Host host;
   gpu_run::SustainedKernels sustained;
   gpu_run::Transfers beside;
+  std::optional<HostMemory> host_memory;
   Json machine = Json::object();  // facts for people
 
   void check(const JsonValue& value) const;
@@ -121,6 +123,7 @@ struct GpuRun {
     return std::tuple{json_field("device", &F::device).required(),
                       json_field("host", &F::host).required(),
                       json_field("sustained", &F::sustained), json_field("beside", &F::beside),
+                      json_field("host_memory", &F::host_memory),
                       json_field("machine", &F::machine).required()};
   }
 };
@@ -130,8 +133,8 @@ std::string gpu_run_text(const GpuRun& run);
 Result<GpuRun> load_gpu_run(const std::string& file);
 
 // The run as a profile of `cluster`'s device takes it. The cost models use the factors of kernels
-// without rest and the SMs that an all-reduce takes; all else become facts of the machine, because
-// no modelled program copies to its host yet.
+// without rest, the SMs that an all-reduce takes and the host's memory; all else become facts of
+// the machine.
 OwnRun own_run_of(const GpuRun& run, const ClusterSpec& cluster);
 
 }  // namespace stepcast

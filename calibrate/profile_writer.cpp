@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "calibrate/profile_json.h"
+#include "core/json_fields.h"
 #include "core/json_tree.h"
 #include "cost/profile_curves.h"
 #include "cost/sample_table.h"
@@ -164,6 +165,7 @@ std::string profile_text(const ShippedProfile& shipped) {
   if (profile.sms_per_channel != 1) {
     root["overlap"] = {{"sms_per_channel", rounded(profile.sms_per_channel)}};
   }
+  if (profile.host_memory) root["host_memory"] = json_of(*profile.host_memory);
   root["provenance"] = name_of(profile.provenance);
   if (!shipped.remark.empty()) root["notes"] = shipped.remark;
   Json errors = Json::object();

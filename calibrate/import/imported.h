@@ -39,6 +39,7 @@ struct OwnRun {
   // Time of a kernel without rest for seconds over its time in a sample.
   std::map<GpuKernelKind, double> sustained;
   std::optional<double> sms_per_channel;       // none: no collective was measured beside kernels
+  std::optional<HostMemory> host_memory;
   std::map<std::string, std::string> machine;  // facts, by the profile's key
 };
 

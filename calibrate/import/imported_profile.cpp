@@ -104,6 +104,7 @@ class ImportedProfiler {
       out_.profile.host[framework] = in_.own_run->host;
       out_.profile.own_host[framework] = true;
       out_.machine = in_.own_run->machine;
+      if (in_.own_run->host_memory) out_.profile.host_memory = in_.own_run->host_memory;
       if (in_.own_run->sms_per_channel)
         out_.profile.sms_per_channel = *in_.own_run->sms_per_channel;
     }

@@ -9,6 +9,7 @@
 #include "calibrate/measure/grid_sampler.h"
 #include "calibrate/measure/heartbeats.h"
 #include "calibrate/measure/host_collectives.h"
+#include "calibrate/measure/host_memory_sampler.h"
 #include "calibrate/measure/operation_sampler.h"
 #include "calibrate/measure/rank_context.h"
 #include "calibrate/protocol/journal.h"
@@ -17,6 +18,7 @@
 #include "calibrate/protocol/operation_json.h"
 #include "calibrate/protocol/processor_watch.h"
 #include "comm/host_group.h"
+#include "core/json_fields.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "execute/host_device.h"
@@ -56,14 +58,20 @@ class CalibrateJob {
       needed_.add(own);
     }
     if (rank_.job.grid) measure_grid();
-    warn_of_others();
-    write_result(rank_.job, rank_.world.rank(),
-                 {{"rank", rank_.world.rank()},
-                  {"operations", std::move(operations_)},
-                  {"collectives", std::move(collectives_)}});
+    Json out = {{"rank", rank_.world.rank()},
+                {"operations", std::move(operations_)},
+                {"collectives", std::move(collectives_)}};
+    if (rank_.world.rank() == 0) out["host_memory"] = json_of(host_memory());
+    warn_of_others();  // the other ranks wait there for the first
+    write_result(rank_.job, rank_.world.rank(), std::move(out));
   }
 
  private:
+  HostMemory host_memory() {
+    rank_.report.progress("host memory", 0, 1);
+    return measure_host_memory([this] { rank_.report.heartbeat(); });
+  }
+
   // Finished points go to the disk before the next step.
   void note(const OperationSampler& sampler, bool last) {
     for (const auto& [signature, point] : sampler.points()) {

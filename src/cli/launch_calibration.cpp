@@ -133,6 +133,7 @@ int calibrate(const CalibrationRequest& request, const OutputOptions& output) {
   const fs::path work = request.profile + ".journal";
   const int code = measure(request, launches, work, output, results);
   if (code != kOk) return code;
+  measurements.host_memory = results.host_memory();
   results.move_to(measurements.operations, measurements.collectives);
   const auto profile = make_cpu_profile(measurements, fs::path(request.profile).stem().string());
   if (!profile) return report_errors(profile.error());

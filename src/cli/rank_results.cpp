@@ -58,6 +58,9 @@ void RankResults::read(JsonDocument& document) {
   if (const auto collectives = root.required("collectives")) {
     for (const JsonValue& value : collectives->items()) read_collective(value);
   }
+  if (const auto memory = root.value("host_memory")) {
+    host_memory_ = read_object<HostMemory>(*memory);
+  }
   root.finish();
 }
 

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ class RankResults {
   void begin_launch() { of_this_launch_.clear(); }
   void read(const std::filesystem::path& file, Errors& errors);
   void read(JsonDocument& document);  // errors stay in it
+  // The first rank measures it; older results have none.
+  const std::optional<HostMemory>& host_memory() const { return host_memory_; }
   // Call once. A kernel that several ranks have measured gets the mean of their times.
   void move_to(std::vector<MeasuredOperation>& operations,
                std::vector<MeasuredCollective>& collectives);
@@ -33,6 +36,7 @@ class RankResults {
   std::map<std::string, std::vector<MeasuredOperation>> operations_;
   std::map<std::string, MeasuredCollective> collectives_;
   std::set<std::string> of_this_launch_;
+  std::optional<HostMemory> host_memory_;
 };
 
 }  // namespace stepcast::cli

@@ -134,6 +134,11 @@ const char* name_of(CpuVendor cpu) { return kCpus[static_cast<std::size_t>(cpu)]
 NodeHost host_of(const ClusterSpec& spec) {
   NodeHost host = kCpus[static_cast<std::size_t>(spec.cpu)].usual;
   if (spec.host_memory_bandwidth.value() > 0) host.memory_bandwidth = spec.host_memory_bandwidth;
+  // Ranks on processors are their own hosts.
+  if (spec.accelerator.is_cpu()) {
+    host.core_rate = spec.accelerator.memory_bandwidth;
+    if (spec.shared_cores > 0) host.cores = spec.shared_cores;
+  }
   if (spec.host_cores > 0) host.cores = spec.host_cores;
   return host;
 }

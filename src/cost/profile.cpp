@@ -9,6 +9,7 @@
 #include "core/carried_files.h"
 #include "core/data_name.h"
 #include "core/enum_names.h"
+#include "core/json_fields.h"
 #include "core/remembered_files.h"
 #include "cost/profile_curves.h"
 #include "cost/profile_document.h"
@@ -87,6 +88,9 @@ Profile read_profile(JsonDocument& document) {
     ObjectReader beside(*overlap);
     out.sms_per_channel = beside.number("sms_per_channel", 0, kMostSms).value_or(1);
     beside.finish();
+  }
+  if (const auto memory = reader.value("host_memory")) {
+    out.host_memory = read_object<HostMemory>(*memory);
   }
   reader.ignore("notes");
   if (reader.required("provenance")) {

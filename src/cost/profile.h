@@ -18,6 +18,7 @@
 #include "core/json_field.h"
 #include "core/result.h"
 #include "cost/collective_curve.h"
+#include "cost/host_memory.h"
 #include "cost/jitter.h"
 #include "cost/mpi_curve.h"
 #include "cost/provenance.h"
@@ -323,6 +324,7 @@ struct Profile {
   // SMs that kernels lose to each channel of a collective beside them. One SM holds the channel's
   // block, and the channel's traffic takes memory bandwidth and power from the others.
   double sms_per_channel = 1;
+  std::optional<HostMemory> host_memory;  // of the machine that was measured
 
   const AttentionVariant* variant(const std::string& kernel) const;  // null when there is none
 };

@@ -20,13 +20,22 @@ double ranks_of_node(const Scenario& scenario) {
 
 }  // namespace
 
-BytesPerSecond host_update_rate(const Scenario& scenario) {
+BytesPerSecond host_update_rate(const Scenario& scenario,
+                                const std::optional<HostMemory>& measured) {
   const NodeHost host = host_of(scenario.cluster.spec);
   const double ranks = ranks_of_node(scenario);
-  const double share = static_cast<double>(host.cores) / ranks;
+  const double share = static_cast<double>(measured ? measured->cores : host.cores) / ranks;
   const std::int64_t stated = scenario.rules.host_threads;
   const double threads = stated > 0 ? std::min(static_cast<double>(stated), share) : share;
-  return std::min(host.core_rate * threads, host.memory_bandwidth * (kReached / ranks));
+  const BytesPerSecond one = measured ? measured->update_one_core : host.core_rate;
+  const BytesPerSecond all = measured ? measured->update : host.memory_bandwidth * kReached;
+  return std::min(one * threads, all * (1 / ranks));
+}
+
+BytesPerSecond host_copy_rate(const Scenario& scenario, BytesPerSecond link,
+                              const std::optional<HostMemory>& measured) {
+  const bool within = scenario.cluster.spec.accelerator.is_cpu();
+  return within && measured ? measured->copy_one_core : link;
 }
 
 BytesPerSecond disk_rate(const Scenario& scenario, bool writes) {
@@ -34,8 +43,9 @@ BytesPerSecond disk_rate(const Scenario& scenario, bool writes) {
   return (writes ? spec.disk_write : spec.disk_read) * (1 / ranks_of_node(scenario));
 }
 
-Seconds host_update_time(const Scenario& scenario, const HostUpdate& update) {
-  Seconds time = Bytes(update.bytes) / host_update_rate(scenario);
+Seconds host_update_time(const Scenario& scenario, const HostUpdate& update,
+                         const std::optional<HostMemory>& measured) {
+  Seconds time = Bytes(update.bytes) / host_update_rate(scenario, measured);
   if (update.disk_bytes > 0) {
     const Bytes states(update.disk_bytes);
     time += states / disk_rate(scenario, false) + states / disk_rate(scenario, true);

@@ -314,7 +314,8 @@ Result<Prediction> Predictor::run() {
                               alone,
                               profile_.sms_per_channel,
                               options_.stop,
-                              stamps};
+                              stamps,
+                              profile_.host_memory};
   if (is_stopped()) return failure(Errors{});
   auto simulation = settle(input);
   if (!simulation) return failure(simulation.error());

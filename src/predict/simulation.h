@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
+#include "cost/host_memory.h"
 #include "predict/run_costs.h"
 #include "predict/symmetry.h"
 #include "sim/engine.h"
@@ -46,6 +48,7 @@ struct SimulationInput {
   double sms_per_channel = 1;  // that collectives take from kernels (cost/profile.h)
   std::function<bool()> stop = {};  // PredictOptions::stop
   const Stamps& stamps = kNoStamps;
+  std::optional<HostMemory> host_memory = {};  // measured (cost/host_memory.h)
 
   // The groups of a run whose collectives load links.
   const std::vector<AxisGroup>& stamped(std::int32_t rank_class, std::int32_t i) const {

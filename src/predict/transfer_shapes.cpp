@@ -141,23 +141,34 @@ TransferShape TransferShapes::make_pair(std::int32_t rank_class, const PairKey& 
   return shape;
 }
 
-// A copy engine moves it: no SM is held.
+// A copy engine moves it: no SM is held. A processor moves it itself.
 TransferShape TransferShapes::make_copy(std::int32_t rank_class, const CopyKey& key) const {
   const RankId rank = representative(rank_class);
   TransferShape shape;
   shape.members = 1;
   shape.work = static_cast<double>(key.bytes);
+  const auto rate = [&](BytesPerSecond link) {
+    return host_copy_rate(in_.scenario, link, in_.host_memory);
+  };
   const auto* copies = in_.traffic.find_copies(in_.costs.role(rank_class).stage, key.direction);
   if (copies == nullptr) {  // a rank without the others has its links to itself
     const HostLink link = host_link(in_.scenario.cluster, DeviceId(rank.value), key.direction);
-    shape.rate_bound = link.rate.value();
+    shape.rate_bound = rate(link.rate).value();
     if (key.on_disk) limit_to_disks(key.direction, shape);
     return shape;
   }
   const auto k = static_cast<std::size_t>(copies - in_.traffic.pairs.data());
   const auto p = static_cast<std::size_t>(in_.traffic.orbit_of_sender(*copies, rank));
   const PairClasses& classes = in_.symmetry.pairs[k];
-  shape.rate_bound = copies->orbits[p].price.rate_bound.value();
+  shape.rate_bound = rate(copies->orbits[p].price.rate_bound).value();
+  if (in_.scenario.cluster.spec.accelerator.is_cpu()) {
+    const auto& alike = in_.symmetry.ranks[static_cast<std::size_t>(rank_class)];
+    CollectivePrice price;
+    price.cpu_share = 1;
+    use_cores(price, static_cast<std::int64_t>(alike.size()), shape);
+    shape.on_cores_of = {rank_class};
+    shape.share = shape.rate_bound;
+  }
   shape.loads = classes.loads[static_cast<std::size_t>(classes.class_of[p])];
   if (key.on_disk) limit_to_disks(key.direction, shape);
   return shape;
@@ -173,7 +184,8 @@ void TransferShapes::limit_to_disks(CopyDirection direction, TransferShape& shap
 TransferShape TransferShapes::make_update(const UpdateKey& key) const {
   TransferShape shape;
   shape.members = 1;
-  shape.latency = sim::duration(host_update_time(in_.scenario, {0, key.bytes, key.disk_bytes}));
+  const HostUpdate update{0, key.bytes, key.disk_bytes, {}};
+  shape.latency = sim::duration(host_update_time(in_.scenario, update, in_.host_memory));
   return shape;
 }
 

@@ -48,7 +48,8 @@ bool WorkloadBuilder::shares_processor(std::int32_t c) const {
     const auto* call = what.as<CollectiveCall>();
     if (!runs_beside_passes(what.stream) || shapes_.is_idle(what)) return false;
     // A process moves all its messages itself; a GPU's copies between stages wait for their host.
-    if (on_cpu_) return call != nullptr || what.transfer() != nullptr;
+    const bool moves = what.transfer() != nullptr || what.host_copy() != nullptr;
+    if (on_cpu_) return call != nullptr || moves;
     return call != nullptr &&
            (call->purpose == Purpose::kGradients || call->purpose == Purpose::kParameters);
   });

@@ -51,7 +51,8 @@ struct PricedProgram {
         symmetry(find_symmetry(of, grid, traffic, pricing.collectives, true)),
         costs(of, program, grid, symmetry, pricing.kernels, pricing.collectives,
               SendsInPasses::kApart),
-        host(pricing.kernels.profile().host[of.training.framework]) {
+        host(pricing.kernels.profile().host[of.training.framework]),
+        host_memory(pricing.kernels.profile().host_memory) {
     for (const AxisGroup group : groups_in_blocks(program)) {
       if (grid.group_size(group) > 1) groups.push_back(group);
     }
@@ -64,6 +65,7 @@ struct PricedProgram {
   Symmetry symmetry;
   RunCosts costs;
   HostFit host;
+  std::optional<HostMemory> host_memory;
   std::vector<AxisGroup> groups;  // that communicate inside passes
 };
 
@@ -232,8 +234,9 @@ class RankWriter {
     if (copies != nullptr) {
       const auto pair = static_cast<std::size_t>(in_.traffic.orbit_of_sender(*copies, rank_));
       const CollectivePrice& price = copies->orbits[pair].price;
-      one.duration =
-          price.latency + Seconds(static_cast<double>(copy.bytes) / price.rate_bound.value());
+      const BytesPerSecond rate =
+          host_copy_rate(in_.scenario, price.rate_bound, in_.host_memory);
+      one.duration = price.latency + Bytes(static_cast<double>(copy.bytes)) / rate;
     }
     one.lane = static_cast<std::uint16_t>(what.stream);
     ends_[i] = add_on(what.stream, one, waits_of(what));
@@ -241,7 +244,7 @@ class RankWriter {
 
   void write_update(const Instruction& what, const HostUpdate& update, std::size_t i) {
     GraphNode one = node(NodeKind::kHost, what.name);
-    one.duration = host_update_time(in_.scenario, update);
+    one.duration = host_update_time(in_.scenario, update, in_.host_memory);
     one.lane = static_cast<std::uint16_t>(what.stream);
     ends_[i] = add_on(what.stream, one, waits_of(what));
   }

@@ -515,6 +515,15 @@ TEST(CpuProfile, NamesTheMachineAsForecastsSeeIt) {
   EXPECT_NE(first->text.find("\"hostname\": \"here\""), std::string::npos);
 }
 
+TEST(CpuProfile, HasWhatTheMemoryOfTheMachineReaches) {
+  Laboratory laboratory(0);
+  laboratory.measure(attention(false, 8, 64), attention_law);
+  EXPECT_FALSE(Loaded(laboratory.out).profile.host_memory);
+  const HostMemory measured{2, BytesPerSecond(31.25e9), BytesPerSecond(18e9), BytesPerSecond(9e9)};
+  laboratory.out.host_memory = measured;
+  EXPECT_EQ(Loaded(laboratory.out).profile.host_memory, measured);
+}
+
 TEST(CpuProfile, ListsAllThatItCannotBeMadeOf) {
   Laboratory laboratory(0);
   EXPECT_FALSE(make_cpu_profile(laboratory.out, "empty"));

@@ -95,6 +95,17 @@ TEST(GpuRun, BecomesTheOwnRunOfAProfile) {
                 {"cuda", "13"}}));
 }
 
+TEST(GpuRun, TellsOfItsHostsMemory) {
+  GpuRun run = some_run();
+  run.host_memory = {{16, BytesPerSecond(200e9), BytesPerSecond(12e9), BytesPerSecond(7e9)}};
+  const TemporaryFolder folder;
+  folder.write("gpu.json", gpu_run_text(run));
+  const auto read = load_gpu_run(folder / "gpu.json");
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_EQ(own_run_of(*read, {}).host_memory, run.host_memory);
+  EXPECT_FALSE(own_run_of(some_run(), {}).host_memory);
+}
+
 TEST(GpuRun, FaultsAreNamedByFileAndKey) {
   struct Fault {
     std::string before, after, error;

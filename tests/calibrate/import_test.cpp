@@ -65,6 +65,16 @@ Profile profile_of(const Imported& measured, const ClusterSpec& spec) {
   return *read;
 }
 
+TEST(ImportedProfile, KeepsWhatTheHostsMemoryReaches) {
+  const ClusterSpec spec = cluster("dgx-h100").spec;
+  Imported measured;
+  measured.own_run = OwnRun{};
+  measured.own_run->host_memory = {
+      {16, BytesPerSecond(200e9), BytesPerSecond(12e9), BytesPerSecond(7e9)}};
+  EXPECT_EQ(profile_of(measured, spec).host_memory, measured.own_run->host_memory);
+  EXPECT_FALSE(base(spec.accelerator).host_memory);
+}
+
 // A 16-bit product on `spec` is priced as measured, and takes the given time.
 void expect_measured_product(const Profile& profile, const ClusterSpec& spec, std::int64_t m,
                              std::int64_t n, std::int64_t k, double seconds) {

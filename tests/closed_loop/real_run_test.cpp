@@ -82,6 +82,21 @@ TEST(RealRun, CalibratesWhatTheForecastNeeds) {
     EXPECT_GE(curve.at("cpu_share").get<double>(), 0.01);
   }
   EXPECT_TRUE(beside_kernels);
+  const auto memory = profile.at("host_memory");
+  EXPECT_GE(memory.at("cores").get<int>(), 1);
+  for (const char* key : {"update", "update_one_core", "copy_one_core"}) {
+    EXPECT_NE(memory.at(key).get<std::string>(), "0 B/s") << key;
+  }
+}
+
+// States and activations lie in host memory.
+TEST(RealRun, OffloadsAndIsProven) {
+  const Folder folder;
+  testing::write_file(
+      folder / "scenario.json",
+      scenario(2, R"({"dp": 2, "zero": 2, "offload": {"optimizer": 1, "activations": 1}})"));
+  expect_proven(run({"validate", folder / "scenario.json", "--backend", "cpu", "--calibrate",
+                     "never", "--steps", "2", "--warmup", "1", "--format", "json"}));
 }
 
 TEST(RealRun, MeasuresWhatAProfileLacksAndLeavesTheProfileAlone) {

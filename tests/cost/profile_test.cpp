@@ -59,6 +59,23 @@ TEST(Profile, ReadsWhatCollectivesTakeFromKernels) {
   expect_error(measured, "overlap.sms_per_channel", "-1");
 }
 
+TEST(Profile, ReadsWhatTheHostsMemoryReaches) {
+  EXPECT_FALSE(load(small_profile())->host_memory);
+  json measured = small_profile();
+  measured["host_memory"] = {{"provenance", "measured"},
+                             {"cores", 64},
+                             {"update", "200 GB/s"},
+                             {"update_one_core", "12.5 GB/s"},
+                             {"copy_one_core", "7 GB/s"}};
+  const HostMemory read = *load(measured)->host_memory;
+  EXPECT_EQ(read, (HostMemory{64, BytesPerSecond(200e9), BytesPerSecond(12.5e9),
+                              BytesPerSecond(7e9), Provenance::kMeasured}));
+  measured["host_memory"]["update"] = "0 GB/s";
+  expect_error(measured, "host_memory.update", "out of range");
+  measured["host_memory"].erase("update");
+  expect_error(measured, "host_memory.update", "required");
+}
+
 TEST(Profile, ReadsFormsSamplesAndErrors) {
   const auto profile = load(small_profile());
   ASSERT_TRUE(profile) << to_string(profile.error());

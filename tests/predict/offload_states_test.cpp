@@ -2,9 +2,12 @@
 // How long an update in host memory holds a step up.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/each.h"
+#include "core/temporary_folder.h"
 #include "predict/host_update.h"
 #include "predict/prediction.h"
 #include "scenario_from.h"
@@ -46,8 +49,56 @@ TEST(HostUpdate, GoesAtTheRateOfItsThreadsOrOfTheMemory) {
   EXPECT_DOUBLE_EQ(host_update_rate(scenario).value(), 0.49 * 409.6e9 / 2);
   scenario.cluster.spec.disk_read = BytesPerSecond(20e9);
   scenario.cluster.spec.disk_write = BytesPerSecond(10e9);
-  const double memory = host_update_time(scenario, {1, 3e9, 0}).value();
-  EXPECT_NEAR(host_update_time(scenario, {1, 3e9, 2e9}).value() - memory, 2.0 / 10 + 2.0 / 5, 1e-9);
+  const double memory = host_update_time(scenario, {1, 3e9, 0, {}}).value();
+  const double disks = host_update_time(scenario, {1, 3e9, 2e9, {}}).value() - memory;
+  EXPECT_NEAR(disks, 2.0 / 10 + 2.0 / 5, 1e-9);
+}
+
+// A profile's own rates take the place of a cluster's: of the threads, as far as all cores reach so
+// much together.
+TEST(HostUpdate, GoesAtTheRatesThatAProfileHas) {
+  Scenario scenario = gpt(offloading(1));  // two ranks on a node
+  const HostMemory measured{12, BytesPerSecond(60e9), BytesPerSecond(8e9), BytesPerSecond(5e9)};
+  scenario.rules.host_threads = 1;
+  EXPECT_DOUBLE_EQ(host_update_rate(scenario, measured).value(), 8e9);
+  scenario.rules.host_threads = 3;
+  EXPECT_DOUBLE_EQ(host_update_rate(scenario, measured).value(), 24e9);
+  scenario.rules.host_threads = 0;  // six cores, which would move 48 GB/s
+  EXPECT_DOUBLE_EQ(host_update_rate(scenario, measured).value(), 60e9 / 2);
+  EXPECT_DOUBLE_EQ(host_update_time(scenario, {1, 3e9, 0, {}}, measured).value(), 0.1);
+  const BytesPerSecond link(25e9);
+  EXPECT_EQ(host_copy_rate(scenario, link, measured), link);
+  scenario.cluster.spec.accelerator.architecture = GpuArchitecture::kCpu;
+  EXPECT_EQ(host_copy_rate(scenario, link, measured), measured.copy_one_core);
+  EXPECT_EQ(host_copy_rate(scenario, link), link);
+}
+
+// An update is the last of a step but for the way back, and exposed: with rates that are half as
+// high it takes twice its time, and the step as much longer.
+TEST(HostUpdate, TakesTheStepLongerAsTheProfileSays) {
+  const testing::TemporaryFolder folder;
+  const auto step = [&](double rate) {
+    std::ifstream shipped(STEPCAST_SOURCE_DIR "/calibrate/profiles/a100-sxm4-80g.json");
+    auto profile = nlohmann::json::parse(shipped);
+    const std::string text = std::to_string(rate) + " GB/s";
+    profile["host_memory"] = {{"provenance", "measured"},
+                              {"cores", 128},
+                              {"update", text},
+                              {"update_one_core", text},
+                              {"copy_one_core", text}};
+    folder.write("profile.json", profile.dump());
+    Scenario scenario = gpt(offloading(1));
+    scenario.profile = folder / "profile.json";
+    return forecast(scenario).step_time.value();
+  };
+  const Scenario scenario = gpt(offloading(1));
+  const Program program = lower(scenario);
+  double bytes = 0;
+  for (const Instruction& what : program.roles.front().instructions) {
+    if (const auto* update = what.as<HostUpdate>()) bytes += update->bytes;
+  }
+  // Each of two ranks has half of what all cores reach.
+  EXPECT_NEAR(step(20) - step(40), 2 * bytes / 20e9 - 2 * bytes / 40e9, 1e-4 * bytes / 20e9);
 }
 
 // The way out, the update and the way back are exposed, one after the other.

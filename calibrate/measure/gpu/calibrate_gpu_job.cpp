@@ -21,6 +21,7 @@
 #include "calibrate/measure/gpu/gpu_timer.h"
 #include "calibrate/measure/gpu/overlap_sampler.h"
 #include "calibrate/measure/gpu/this_gpu.h"
+#include "calibrate/measure/host_memory_sampler.h"
 #include "calibrate/protocol/attempts.h"
 #include "calibrate/protocol/journal.h"
 #include "calibrate/protocol/machine_facts.h"
@@ -104,6 +105,8 @@ class CalibrateGpuJob {
     for (const auto& [kind, operation] : longest_) measure_sustained(kind, operation);
     for (const auto& [why, count] : left_out_) report_.warning(fmt::format("{} {}", count, why));
     for (const std::string& worry : kernels_.attention_kernels().worries()) report_.warning(worry);
+    report_.progress("host memory", 0, 1);
+    run_.host_memory = measure_host_memory([this] { report_.heartbeat(); });
     tell_machine();
     write("gpu.json", gpu_run_text(run_));
     const Json points{{"rank", 0},
