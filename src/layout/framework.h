@@ -99,6 +99,7 @@ struct FrameworkTraits {
   std::int64_t most_proposed_virtual_stages = std::numeric_limits<std::int64_t>::max();
   bool proposes_adapters_on_pipelines = true;
   bool proposes_tensor_overlap = true;
+  bool proposes_recomputed_layers = true;  // some of them; else all or none
 
   bool is_own_executor = false;  // this project's executor, whose kernels a profile measures
 };

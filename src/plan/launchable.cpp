@@ -26,6 +26,7 @@ class Launchable {
     check_zero();
     check_pipeline();
     check_tensor_overlap();
+    check_recomputation();
     check_domain();
   }
 
@@ -67,6 +68,12 @@ class Launchable {
   void check_tensor_overlap() {
     if (layout_.overlap.tp && !traits_.proposes_tensor_overlap) {
       rare("layout.overlap.tp", "overlapped tensor parallelism");
+    }
+  }
+
+  void check_recomputation() {
+    if (layout_.recompute.layers > 0 && !traits_.proposes_recomputed_layers) {
+      rare("layout.recompute", "recomputation of some layers");
     }
   }
 

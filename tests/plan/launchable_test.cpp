@@ -56,6 +56,19 @@ TEST(Launchable, OverlappedTensorParallelismStaysInTheDomainToo) {
   EXPECT_TRUE(all_of(on(kTwoPairs, "", R"({"tp":2})"), overlaps).contains(true));
 }
 
+// Trainers on DeepSpeed and FSDP recompute all layers or none, and no recipe of theirs says more.
+TEST(Launchable, OnlyMegatronRecomputesSomeOfTheLayers) {
+  const auto layers = [](const Layout& layout) { return layout.recompute.layers; };
+  const auto proposed = [&](const std::string& framework) {
+    std::string text = on(kTwoPairs, "");
+    text.replace(text.find("megatron"), 8, framework);
+    return all_of(text, layers);
+  };
+  EXPECT_EQ(proposed("deepspeed"), std::set<std::int64_t>{0});
+  EXPECT_EQ(proposed("fsdp"), std::set<std::int64_t>{0});
+  EXPECT_GT(proposed("megatron").size(), 1U);
+}
+
 // DeepSpeed's autotp takes zero 0 to 2 and overlaps nothing.
 TEST(Launchable, DeepSpeedShardsParametersOrTensors) {
   const std::string text =

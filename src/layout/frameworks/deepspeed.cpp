@@ -107,6 +107,8 @@ extern const FrameworkTraits kDeepSpeed = {
     // deepspeed/runtime/tensor_parallel (autotp) takes zero 0 to 2, and its reductions run alone.
     .most_proposed_zero_with_tensor = 2,
     .proposes_tensor_overlap = false,
+    // Trainers on it recompute all layers or none (gradient_checkpointing).
+    .proposes_recomputed_layers = false,
 };
 
 }  // namespace stepcast

@@ -118,6 +118,8 @@ extern const FrameworkTraits kFsdp = {
     .most_proposed_zero_on_pipelines = 2,
     .most_proposed_virtual_stages = 2,
     .proposes_adapters_on_pipelines = false,
+    // torchtitan recomputes all layers, none, or each n-th, not so many of the first.
+    .proposes_recomputed_layers = false,
 };
 
 }  // namespace stepcast
