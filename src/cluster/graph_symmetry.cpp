@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -134,7 +135,7 @@ class GraphSymmetry::Builder {
     }
     if (!map.is_whole()) return false;
     out_.vertex_to_ = map.take();
-    return match_inside();
+    return carries_nodes() && match_inside();
   }
 
   void carry_neighbours(VertexMap& map, std::int32_t from) const {
@@ -156,6 +157,21 @@ class GraphSymmetry::Builder {
   bool is_alike(const Link& a, const Link& b) const {
     return a.kind == b.kind && a.capacity == b.capacity && a.latency == b.latency &&
            graph_.vertices()[a.to.index()].kind == graph_.vertices()[b.to.index()].kind;
+  }
+
+  // What stands in one node stays together: prices ask which GPUs share a node.
+  bool carries_nodes() const {
+    std::map<std::int32_t, std::int32_t> to;
+    for (std::int64_t v = 0; v < units_.vertices; ++v) {
+      const Vertex& from = vertex_of(v);
+      const Vertex& partner = vertex_of(out_.vertex_to_[index_of(v)]);
+      const auto [known, fresh] = to.try_emplace(from.node, partner.node);
+      if (known->second != partner.node || from.kind != partner.kind) return false;
+    }
+    return true;
+  }
+  const Vertex& vertex_of(std::int64_t place) const {
+    return graph_.vertices()[index_of(units_.first_vertex + place)];
   }
 
   bool match_inside() {
@@ -184,7 +200,10 @@ class GraphSymmetry::Builder {
         const bool leaves = !units_.holds(link.to);
         const VertexId own = leaves ? link.to : link.from;
         const VertexId other = leaves ? partner.to : partner.from;
-        if (!fabric_.set(fabric_place(own), fabric_place(other))) return false;
+        if (graph_.vertices()[own.index()].kind != graph_.vertices()[other.index()].kind ||
+            !fabric_.set(fabric_place(own), fabric_place(other))) {
+          return false;
+        }
       }
     }
     for (std::size_t i = 0; i < fabric_.found().size(); ++i) {

@@ -8,9 +8,7 @@
 namespace stepcast {
 namespace {
 
-constexpr std::int64_t kNoPlace = -1;  // in place of a place in the unit
-
-bool same_vertex(const Vertex& a, const Vertex& b) { return a.kind == b.kind; }
+constexpr std::int64_t kNoPlace = -1;  // of a switch of the fabric
 
 class UnitFinder {
  public:
@@ -55,12 +53,17 @@ class UnitFinder {
     return units_.links > 0 && units_.first_link + units_.count * units_.links <= count;
   }
 
+  // Kinds, and which vertices stand in one node: routes and prices ask for both.
   bool vertices_repeat() const {
     const std::vector<Vertex>& all = graph_.vertices();
     const auto begin = all.begin() + units_.first_vertex;
     for (std::int64_t u = 1; u < units_.count; ++u) {
       const auto own = begin + u * units_.vertices;
-      if (!std::equal(own, own + units_.vertices, begin, same_vertex)) return false;
+      const std::int32_t nodes = own->node - begin->node;
+      for (std::int64_t v = 0; v < units_.vertices; ++v) {
+        const Vertex &a = begin[v], &b = own[v];
+        if (a.kind != b.kind || b.node != (a.node < 0 ? a.node : a.node + nodes)) return false;
+      }
     }
     for (std::size_t i = 0; i < graph_.gpus().size(); ++i) {
       const auto [u, place] = std::div(static_cast<std::int64_t>(i), units_.devices);
@@ -70,7 +73,8 @@ class UnitFinder {
     return true;
   }
 
-  // Returns the place in the unit of an end of a link. A vertex of another unit is past all places.
+  // Returns the place in the unit of an end of a link: kNoPlace for a switch of the fabric, and
+  // `vertices`, which is no place either, for a vertex of another unit.
   std::int64_t place(VertexId vertex, std::int64_t unit) const {
     if (!units_.holds(vertex)) return kNoPlace;
     const std::int64_t own = vertex.value - units_.first_vertex - unit * units_.vertices;

@@ -89,7 +89,8 @@ class SymmetryFinder {
   void add_sibling_links();
   void add_sibling_links(const GroupTraffic& groups, std::int32_t base);
   void add_nodes(const GroupOrbit& groups, std::int32_t vertex);
-  std::int32_t lowest_node(DeviceId device) const;
+  void list_nodes();
+  std::int32_t lowest_node(std::int64_t node) const;
   double nodes_alike(std::int32_t lowest) const;
   std::vector<std::int32_t> classes(bool fold) const;
   Symmetry describe(const std::vector<std::int32_t>& class_of) const;
@@ -109,7 +110,8 @@ class SymmetryFinder {
   std::vector<std::int32_t> group_base_, pair_base_;  // first vertex of each kind
   std::vector<std::int32_t> link_vertex_;             // by orbit of links; -1: cannot bind
   std::map<std::int32_t, std::int32_t> node_vertex_;  // of nodes with siblings
-  std::vector<std::int32_t> binding_;                 // orbits of links
+  std::map<std::int64_t, std::vector<RankId>> ranks_of_node_;
+  std::vector<std::int32_t> binding_;  // orbits of links
   std::vector<LabelledEdge> edges_;
 };
 
@@ -256,39 +258,40 @@ void SymmetryFinder::add_vertices() {
 }
 
 // Orbits of nodes are known by their lowest.
-std::int32_t SymmetryFinder::lowest_node(DeviceId device) const {
-  const Cluster& cluster = scenario_.cluster;
-  const std::int64_t node = cluster.node_of(device);
+std::int32_t SymmetryFinder::lowest_node(std::int64_t node) const {
   std::int64_t out = node;
-  for (std::int64_t i = 0; i < cluster.spec.gpus_per_node; ++i) {
-    const RankId rank(static_cast<std::int32_t>(node * cluster.spec.gpus_per_node + i));
-    if (rank.value >= grid_.size()) break;
-    out = std::min(out, cluster.node_of(DeviceId(orbits_.lowest(rank).value)));
+  for (const RankId rank : ranks_of_node_.at(node)) {
+    out = std::min(out, scenario_.cluster.node_of(DeviceId(orbits_.lowest(rank).value)));
   }
   return static_cast<std::int32_t>(out);
 }
 
-// Nodes of an orbit: its ranks, of which each has as many as the lowest.
+// Nodes of an orbit, from its ranks: each node has as many as the lowest.
 double SymmetryFinder::nodes_alike(std::int32_t lowest) const {
+  const std::vector<RankId>& own = ranks_of_node_.at(lowest);
   std::set<std::int32_t> orbits;
-  std::int64_t ranks = 0, own = 0;
-  for (std::int64_t i = 0; i < scenario_.cluster.spec.gpus_per_node; ++i) {
-    const std::int64_t rank = lowest * scenario_.cluster.spec.gpus_per_node + i;
-    if (rank >= grid_.size()) break;
-    ++own;
-    const std::int32_t orbit = orbits_.of(RankId(static_cast<std::int32_t>(rank)));
+  std::int64_t ranks = 0;
+  for (const RankId rank : own) {
+    const std::int32_t orbit = orbits_.of(rank);
     if (orbits.insert(orbit).second) ranks += orbits_.size(orbit);
   }
-  return static_cast<double>(ranks) / static_cast<double>(own);
+  return static_cast<double>(ranks) / static_cast<double>(own.size());
+}
+
+void SymmetryFinder::list_nodes() {
+  for (std::int32_t r = 0; r < grid_.size(); ++r) {
+    ranks_of_node_[scenario_.cluster.node_of(DeviceId(r))].emplace_back(r);
+  }
 }
 
 // The nodes that a group lies on, each once.
 void SymmetryFinder::add_nodes(const GroupOrbit& groups, std::int32_t vertex) {
+  if (ranks_of_node_.empty()) list_nodes();
   std::set<std::int64_t> nodes;
   std::map<std::int32_t, double> by_orbit;
   for (const RankId rank : groups.members) {
-    const DeviceId device(rank.value);
-    if (nodes.insert(scenario_.cluster.node_of(device)).second) ++by_orbit[lowest_node(device)];
+    const std::int64_t node = scenario_.cluster.node_of(DeviceId(rank.value));
+    if (nodes.insert(node).second) ++by_orbit[lowest_node(node)];
   }
   for (const auto& [lowest, count] : by_orbit) {
     const auto next = static_cast<std::int32_t>(colour_.size());

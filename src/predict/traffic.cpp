@@ -98,7 +98,8 @@ GroupTraffic find_groups(AxisGroup axes, const RankGrid& grid, const Orbits& orb
     if (group < 0) continue;  // inner stages have no embedding group
     std::int32_t& own = known[static_cast<std::size_t>(group)];
     if (own < 0) {
-      // Symmetries carry a group's first member to the first member of another, or of itself.
+      // A symmetry that carries a group to another one keeps the order of its members, so the first
+      // members of an orbit's groups are of one orbit, too.
       const RankId first = grid.members(axes, orbits.lowest(o)).front();
       const RankId lowest = orbits.lowest(first);
       std::int32_t& same = known[static_cast<std::size_t>(grid.group_of(axes, lowest))];
@@ -145,36 +146,64 @@ GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGr
 }
 
 // Whether the loads, carried over, are themselves.
-bool are_kept(const std::vector<LinkLoad>& loads, const Orbits& orbits, std::size_t symmetry) {
+bool are_kept(const std::vector<std::vector<LinkLoad>>& all, const Orbits& orbits,
+              std::size_t symmetry) {
   constexpr double kRounding = 1e-9;
-  return std::ranges::all_of(loads, [&](const LinkLoad& load) {
-    const LinkId to = orbits.carried(symmetry, load.link);
-    const auto found = std::ranges::lower_bound(loads, to, {}, &LinkLoad::link);
-    return found != loads.end() && found->link == to &&
-           std::abs(found->weight - load.weight) <= kRounding * load.weight;
+  return std::ranges::all_of(all, [&](const std::vector<LinkLoad>& loads) {
+    return std::ranges::all_of(loads, [&](const LinkLoad& load) {
+      const LinkId to = orbits.carried(symmetry, load.link);
+      const auto found = std::ranges::lower_bound(loads, to, {}, &LinkLoad::link);
+      return found != loads.end() && found->link == to &&
+             std::abs(found->weight - load.weight) <= kRounding * load.weight;
+    });
+  });
+}
+
+// Loads of the messages that are no load of the step, because they are sent inside passes.
+std::vector<std::vector<LinkLoad>> other_loads(const GroupTraffic& groups, const GroupOrbit& orbit,
+                                               const CollectiveCosts& costs) {
+  std::vector<Message> others;
+  for (std::size_t m = 0; m < groups.messages.size(); ++m) {
+    const bool is_large = groups.messages[m].bytes > kSmallMessage;
+    if (orbit.prices[m].loads < 0 && is_large) others.push_back(groups.messages[m]);
+  }
+  std::vector<std::vector<LinkLoad>> out;
+  const std::vector<DeviceId> devices = devices_of(orbit.members);
+  for (const auto& [way, price] : groups.fastest(orbit, others)) {
+    out.push_back(costs.loads(price, way.kind, devices));
+  }
+  return out;
+}
+
+// A copy goes to the nearest host, and where two are as near to the first of them.
+bool keeps_copies(const PairTraffic& pairs, const Orbits& orbits, std::size_t symmetry,
+                  const Cluster& cluster) {
+  return std::ranges::all_of(pairs.orbits, [&](const PairOrbit& pair) {
+    const RankId to = orbits.carried(symmetry, pair.sender);
+    const std::vector<LinkId> there = host_link(cluster, DeviceId(to.value), *pairs.copy).links;
+    return std::ranges::all_of(pair.loads, [&](const LinkLoad& load) {
+      return std::ranges::find(there, orbits.carried(symmetry, load.link)) != there.end();
+    });
   });
 }
 
 // The first symmetry that carries a group onto itself, but not what it loads.
 std::optional<std::size_t> find_broken(const Traffic& traffic, const RankGrid& grid,
-                                       const CollectiveCosts& costs) {
+                                       const CollectiveCosts& costs, const Cluster& cluster) {
   for (std::size_t s = 0; s < traffic.orbits.symmetries(); ++s) {
     for (const GroupTraffic& groups : traffic.groups) {
       for (const GroupOrbit& orbit : groups.orbits) {
         const RankId first = orbit.members.front();
         const std::int32_t own = grid.group_of(groups.group, first);
         if (grid.group_of(groups.group, traffic.orbits.carried(s, first)) != own) continue;
-        std::vector<std::vector<LinkLoad>> in_blocks;
-        if (groups.in_blocks) {
-          const std::vector<DeviceId> devices = devices_of(orbit.members);
-          for (const auto& [way, price] : groups.fastest(orbit, groups.messages)) {
-            in_blocks.push_back(costs.loads(price, way.kind, devices));
-          }
-        }
-        for (const std::vector<LinkLoad>& loads : groups.in_blocks ? in_blocks : orbit.loads) {
-          if (!are_kept(loads, traffic.orbits, s)) return s;
+        if (!are_kept(orbit.loads, traffic.orbits, s) ||
+            !are_kept(other_loads(groups, orbit, costs), traffic.orbits, s)) {
+          return s;
         }
       }
+    }
+    for (const PairTraffic& pairs : traffic.pairs) {
+      if (pairs.copy && !keeps_copies(pairs, traffic.orbits, s, cluster)) return s;
     }
   }
   return std::nullopt;
@@ -398,7 +427,7 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
   const Sent sent = find_sent(program, grid, stamps);
   Traffic out =
       place(scenario, sent, grid, costs, orbits_of(scenario.cluster, grid, units, sent.messages));
-  while (const auto broken = find_broken(out, grid, costs)) {
+  while (const auto broken = find_broken(out, grid, costs, scenario.cluster)) {
     out = place(scenario, sent, grid, costs, out.orbits.without(*broken));
   }
   return out;

@@ -250,7 +250,12 @@ class Checker {
       refuse(kOptimizer, "leaving the router's bias, which no AdamW updates, to the host is",
              "use 0, or model.moe.router_bias false");
     }
-    if (!leaves_as_reduced(scenario_, AxisGroup::kData)) return;
+    const bool leaves = leaves_as_reduced(scenario_, AxisGroup::kData);
+    if (scenario_.model.moe && leaves_as_reduced(scenario_, AxisGroup::kExpertData) != leaves) {
+      refuse(kOptimizer, "summing some gradients in host memory and reducing others alone is",
+             "use zero 1 or 3, or ep below the data parallel ranks");
+    }
+    if (!leaves) return;
     // These sums come behind the reduction over data ranks, when gradients have left.
     if (Shape(scenario_).sequence_parallel) {
       refuse(kOptimizer, "summing gradients in host memory over tensor ranks is",

@@ -72,7 +72,8 @@ std::string random_scenario(std::mt19937& random) {
     const int gpus_per_node = pick(random, {4, 8});
     return R"("base": "dgx-a100-80g", "gpus_per_node": )" + std::to_string(gpus_per_node) +
            R"(, "nics_per_node": )" + std::to_string(pick(random, {1, 2, 4})) +
-           R"(, "oversubscription": )" + std::to_string(pick(random, {1, 2}));
+           R"(, "oversubscription": )" + std::to_string(pick(random, {1, 2})) +
+           R"(, "nodes_per_leaf_group": )" + std::to_string(pick(random, {1, 2, 32}));
   });
 }
 
@@ -91,36 +92,42 @@ Prediction forecast_of_text(const std::string& text, const PredictOptions& optio
   return prediction ? std::move(*prediction) : Prediction{};
 }
 
-// Three nodes of two, two and four GPUs around one switch; the first has a NIC of a tenth.
-std::string vertices_of_three_nodes() {
-  std::string out = R"({"name": "tor", "kind": "leaf"})";
-  for (int node = 0; node < 3; ++node) {
+// Nodes around one switch, each with so many GPUs; the first has a NIC of a tenth. With `apart`
+// each GPU has a PCIe switch and a NIC of its own.
+std::string graph_of(const std::vector<int>& gpus_of_nodes, bool apart = false) {
+  std::string vertices = R"({"name": "tor", "kind": "leaf"})";
+  std::vector<std::string> links;
+  const auto join = [&](const std::string& from, const std::string& to, const char* capacity) {
+    links.push_back(
+        fmt::format(R"({{"between": ["{}", "{}"], "capacity": "{}"}})", from, to, capacity));
+  };
+  for (std::size_t node = 0; node < gpus_of_nodes.size(); ++node) {
     const auto add = [&](const std::string& name, const char* kind) {
-      out += fmt::format(R"(, {{"name": "node{0}/{1}", "kind": "{2}", "node": {0}}})", node, name,
-                         kind);
-    };
-    add("pcie0", "pcie");
-    add("nic0", "nic");
-    for (int gpu = 0; gpu < (node == 2 ? 4 : 2); ++gpu) add(fmt::format("gpu{}", gpu), "gpu");
-  }
-  return out;
-}
-
-std::string links_of_three_nodes() {
-  std::vector<std::string> out;
-  for (int node = 0; node < 3; ++node) {
-    const auto add = [&](const std::string& from, const std::string& to, const char* capacity) {
-      out.push_back(
-          fmt::format(R"({{"between": ["{}", "{}"], "capacity": "{}"}})", from, to, capacity));
+      vertices += fmt::format(R"(, {{"name": "node{0}/{1}", "kind": "{2}", "node": {0}}})", node,
+                              name, kind);
     };
     const std::string place = fmt::format("node{}/", node);
-    for (int gpu = 0; gpu < (node == 2 ? 4 : 2); ++gpu) {
-      add(fmt::format("{}gpu{}", place, gpu), place + "pcie0", "31.5 GB/s");
+    for (int gpu = 0; gpu < gpus_of_nodes[node]; ++gpu) {
+      const int own = apart ? gpu : 0;
+      const std::string pcie = fmt::format("pcie{}", own), nic = fmt::format("nic{}", own);
+      add(fmt::format("gpu{}", gpu), "gpu");
+      if (gpu == own) {
+        add(pcie, "pcie");
+        add(nic, "nic");
+        join(place + pcie, place + nic, "31.5 GB/s");
+        join(place + nic, "tor", node == 0 && !apart ? "2.5 GB/s" : "25 GB/s");
+      }
+      join(place + fmt::format("gpu{}", gpu), place + pcie, "31.5 GB/s");
     }
-    add(place + "pcie0", place + "nic0", "31.5 GB/s");
-    add(place + "nic0", "tor", node == 0 ? "2.5 GB/s" : "25 GB/s");
   }
-  return fmt::format("{}", fmt::join(out, ", "));
+  return fmt::format(R"("vertices": [{}], "links": [{}])", vertices, fmt::join(links, ", "));
+}
+
+std::string on_graph(const std::string& graph, const std::string& layout) {
+  return fmt::format(R"({{"stepcast": 1, "model": "gpt2", "cluster": {{"accelerator":
+      "rtx4090-24g", "network": "roce", {}}}, "training": {{"global_batch": 12}},
+      "layout": {}}})",
+                     graph, layout);
 }
 
 TEST(Folding, GivesTheTimesOfTheRunOfEveryRank) {
@@ -143,7 +150,7 @@ TEST(Folding, GivesTheTimesOfTheRunOfEveryRank) {
 
 // Groups pay in their passes for the links that they share with their siblings, and those lie
 // differently here: context-parallel groups of three on nodes of eight cross a leaf or do not; the
-// last of four nodes has two GPUs; one node of three has a slow NIC.
+// last of four nodes has two GPUs; one node has a slow NIC, or GPUs share a node or do not.
 TEST(Folding, TellsRanksApartWhoseSiblingsLieDifferently) {
   const std::vector<std::string> scenarios = {
       R"({"stepcast": 1, "model": "llama-3.2-1b", "cluster": {"base": "aws-p5", "nodes": 6,
@@ -153,10 +160,11 @@ TEST(Folding, TellsRanksApartWhoseSiblingsLieDifferently) {
           {"dispatcher": "deepep", "experts": 2, "ffn": 64, "top_k": 1}}, "cluster": {"base":
           "dgx-h800", "gpus": 26}, "training": {"global_batch": 26, "cuda_graphs": "full"},
           "layout": {"ep": 2, "order": "dp-ep-cp-pp-tp"}})",
-      fmt::format(R"({{"stepcast": 1, "model": "gpt2", "cluster": {{"accelerator":
-          "rtx4090-24g", "network": "roce", "vertices": [{}], "links": [{}]}}, "training":
-          {{"global_batch": 4}}, "layout": {{"tp": 2, "order": "dp-cp-tp-pp-ep"}}}})",
-                  vertices_of_three_nodes(), links_of_three_nodes())};
+      on_graph(graph_of({2, 2, 4}), R"({"tp": 2, "order": "dp-cp-tp-pp-ep"})"),
+      // Nodes 3 and 4 have GPUs 6 to 11, whatever the fullest node holds.
+      on_graph(graph_of({2, 2, 2, 2, 4}), R"({"tp": 2, "order": "dp-cp-tp-pp-ep"})"),
+      // Two GPUs of one node are a domain, and those of two nodes with equal links are not.
+      on_graph(graph_of({2, 1, 1, 2}, true), R"({"tp": 2, "dp": 3})")};
   for (const std::string& text : scenarios) {
     const Prediction folded = forecast_of_text(text, {});
     const Prediction whole = forecast_of_text(text, {.fold = false});

@@ -36,6 +36,18 @@ std::string random_scenario(std::mt19937& random) {
   c.pp = pick(random, {1, 2, 4});
   c.dp = pick(random, {1, 2, 3, 4, 8, 16});
   c.zero = pick(random, {0, 1});
+  if (pick(random, {0, 1, 2}) == 0) {  // sharded in groups of neighbours
+    c.framework = "fsdp";
+    c.pp = 1;
+    c.zero = 3;
+    const int part = pick(random, {0, 2, 4});
+    if (part > 0 && c.dp % part == 0) {
+      c.extra_layout = fmt::format(R"(, "shard_group": {})", part);
+    }
+  } else {
+    c.extra_layout = fmt::format(
+        R"(, "order": "{}")", pick(random, {0, 1, 1}) == 1 ? "tp-cp-ep-dp-pp" : "tp-cp-ep-pp-dp");
+  }
   c.sequence_parallel = c.tp > 1 && pick(random, {0, 1}) == 1;
   c.layers = c.pp * pick(random, {1, 2});
   c.hidden = pick(random, {256, 1024});
@@ -94,13 +106,50 @@ std::vector<double> demand_of(const Traffic& traffic, std::size_t links) {
   return by_link;
 }
 
+// The loads of one class of groups or pairs: capacity and weight of each link class, in order.
+std::vector<std::pair<double, double>> in_order(const std::vector<ClassLoad>& loads,
+                                                const Symmetry& symmetry) {
+  std::vector<std::pair<double, double>> out;
+  for (const ClassLoad& load : loads) {
+    out.emplace_back(symmetry.link_capacity[static_cast<std::size_t>(load.link_class)],
+                     load.weight);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+void expect_same_loads(const std::vector<ClassLoad>& a, const Symmetry& of_a,
+                       const std::vector<ClassLoad>& b, const Symmetry& of_b,
+                       const std::string& text) {
+  const auto one = in_order(a, of_a), other = in_order(b, of_b);
+  ASSERT_EQ(one.size(), other.size()) << text;
+  for (std::size_t l = 0; l < one.size(); ++l) {
+    EXPECT_EQ(one[l].first, other[l].first) << text;
+    EXPECT_NEAR(one[l].second, other[l].second, 1e-9 * one[l].second) << text;
+  }
+}
+
+// Classes are numbered by their lowest ranks, so those of both are in one order.
 void expect_same_classes(const Symmetry& a, const Symmetry& b, const std::string& text) {
   EXPECT_EQ(a.class_of_rank, b.class_of_rank) << text;
-  ASSERT_EQ(a.link_capacity.size(), b.link_capacity.size()) << text;
-  auto sorted_a = a.link_capacity, sorted_b = b.link_capacity;
-  std::ranges::sort(sorted_a);
-  std::ranges::sort(sorted_b);
-  EXPECT_EQ(sorted_a, sorted_b) << text;
+  EXPECT_EQ(a.link_capacity.size(), b.link_capacity.size()) << text;
+  ASSERT_EQ(a.groups.size(), b.groups.size()) << text;
+  for (std::size_t k = 0; k < a.groups.size(); ++k) {
+    ASSERT_EQ(a.groups[k].loads.size(), b.groups[k].loads.size()) << text;
+    for (std::size_t c = 0; c < a.groups[k].loads.size(); ++c) {
+      ASSERT_EQ(a.groups[k].loads[c].size(), b.groups[k].loads[c].size()) << text;
+      for (std::size_t d = 0; d < a.groups[k].loads[c].size(); ++d) {
+        expect_same_loads(a.groups[k].loads[c][d], a, b.groups[k].loads[c][d], b, text);
+      }
+    }
+  }
+  ASSERT_EQ(a.pairs.size(), b.pairs.size()) << text;
+  for (std::size_t k = 0; k < a.pairs.size(); ++k) {
+    ASSERT_EQ(a.pairs[k].loads.size(), b.pairs[k].loads.size()) << text;
+    for (std::size_t c = 0; c < a.pairs[k].loads.size(); ++c) {
+      expect_same_loads(a.pairs[k].loads[c], a, b.pairs[k].loads[c], b, text);
+    }
+  }
 }
 
 TEST(Orbits, LoadLinksAndFoldAsAllGroupsAndPairsDo) {
@@ -128,7 +177,8 @@ TEST(Orbits, LoadLinksAndFoldAsAllGroupsAndPairsDo) {
 }
 
 // 16 nodes of 8, four under a leaf group, as 2 stages of 8 data replicas: replicas may move by a
-// leaf group, and all rails turn together. Two orbits of eight ranks in each group of leaves.
+// leaf group, and all rails turn together. Four orbits of each stage, each with the eight ranks of
+// a node under either of the two leaf groups.
 TEST(Orbits, AreWhatMovesByALeafGroupAndTurnsItsRails) {
   const Scenario scenario = scenario_from(R"({"stepcast": 1, "model": "llama-3.1-8b", "cluster":
       {"base": "dgx-h100", "nodes": 16, "nodes_per_leaf_group": 4},

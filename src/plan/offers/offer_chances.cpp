@@ -46,32 +46,33 @@ OfferChance chance_of(const std::vector<Offer>& offers, std::size_t index,
       hopes_of(offer, Seconds(std::min(own, offer.result->bound_s)), objective, prices);
   const OfferLayout& first = *offers[ranking.order.front()].best;
   const double first_value = value_of(objective, first);
-  OfferChance out{false, hopes.value, hopes.value / first_value - 1};
-
   const auto cost = [](const OfferLayout& layout) { return cost_of(layout.run.forecast); };
   const auto wall = [](const OfferLayout& layout) {
     return wall_s_per_step(layout.found.prediction.step_time, layout.run.forecast);
   };
-  const auto beats = [&](const std::optional<std::size_t>& holder, double hope, auto value) {
-    return holder && (*holder == index || hope * (1 + kNearTie) < value(*offers[*holder].best));
-  };
   const bool limits_differ = hopes.meets_limits() != meets_limits(first);
-  const bool leads =
-      limits_differ ? hopes.meets_limits() : hopes.value * (1 + kNearTie) < first_value;
   // Nobody holds an answer within a limit that is stated and that no offer meets so far.
   const RunTerms& terms = offer.best->run.terms;
   const auto is_open = [](bool stated, const std::optional<std::size_t>& holder) {
     return stated && !holder;
   };
-  out.may_win =
-      ranking.order.front() == index || leads || beats(ranking.cheapest, hopes.cost, cost) ||
-      beats(ranking.fastest, hopes.wall, wall) ||
-      (hopes.meets_deadline &&
-       (is_open(terms.deadline.has_value(), ranking.cheapest_within_deadline) ||
-        beats(ranking.cheapest_within_deadline, hopes.cost, cost))) ||
-      (hopes.meets_budget && (is_open(terms.budget.has_value(), ranking.fastest_within_budget) ||
-                              beats(ranking.fastest_within_budget, hopes.wall, wall)));
-  return out;
+  // By more than this part of what the holder has.
+  const auto wins_by = [&](double margin) {
+    const double more = 1 + margin;
+    const auto beats = [&](const std::optional<std::size_t>& holder, double hope, auto value) {
+      return holder && (*holder == index || hope * more < value(*offers[*holder].best));
+    };
+    const bool leads = limits_differ ? hopes.meets_limits() : hopes.value * more < first_value;
+    return ranking.order.front() == index || leads || beats(ranking.cheapest, hopes.cost, cost) ||
+           beats(ranking.fastest, hopes.wall, wall) ||
+           (hopes.meets_deadline &&
+            (is_open(terms.deadline.has_value(), ranking.cheapest_within_deadline) ||
+             beats(ranking.cheapest_within_deadline, hopes.cost, cost))) ||
+           (hopes.meets_budget &&
+            (is_open(terms.budget.has_value(), ranking.fastest_within_budget) ||
+             beats(ranking.fastest_within_budget, hopes.wall, wall)));
+  };
+  return {wins_by(0), wins_by(kNearTie), hopes.value, hopes.value / first_value - 1};
 }
 
 }  // namespace stepcast

@@ -9,9 +9,10 @@
 namespace stepcast {
 
 struct OfferChance {
-  bool may_win = true;  // the first place, or one of the answers that have a name
-  double value = 0;     // of the objective: no layout of the offer has less
-  double behind = 0;    // the fraction by which that is more than the first place has
+  bool may_win = true;          // the first place, or one of the answers that have a name
+  bool may_clearly_win = true;  // by more than kNearTie
+  double value = 0;             // of the objective: no layout of the offer has less
+  double behind = 0;            // the fraction by which that is more than the first place has
 };
 
 // The chance of an offer whose search is not done, by the bound of its layouts. An offer that holds

@@ -117,7 +117,7 @@ class OffersSearch {
 
  private:
   Errors search_one(std::size_t index, SearchOptions options);
-  std::vector<std::size_t> that_may_win();
+  std::vector<std::size_t> worth_searching();
 
   const OfferSearch& search_;
   const PriceList& prices_;
@@ -145,26 +145,22 @@ Errors OffersSearch::answer_all() {
         !errors.empty()) {
       return errors;
     }
-    const SearchResult& result = *offers_[i].result;
-    const bool is_done = result.proven || first.replays == all_.replays ||
-                         (all_.top == 1 && is_close_enough(offers_[i]));
+    const bool is_done = offers_[i].result->proven || first.replays == all_.replays;
     if (offers_[i].best && !is_done) left_.push_back(i);
   }
   return {};
 }
 
-// Lists those of the offers left that may win, the least bound first.
-std::vector<std::size_t> OffersSearch::that_may_win() {
+// Lists those of the offers left that are worth a longer search, the least bound first.
+std::vector<std::size_t> OffersSearch::worth_searching() {
   const OfferRanking ranking = rank_offers(offers_, search_.objective);
   std::vector<std::pair<double, std::size_t>> out;
   for (const std::size_t i : left_) {
     const OfferChance chance = chance_of(offers_, i, ranking, search_.objective, prices_);
     offers_[i].behind.reset();
-    if (chance.may_win) {
-      out.emplace_back(chance.value, i);
-    } else {
-      offers_[i].behind = chance.behind;
-    }
+    const bool is_enough = all_.top == 1 && is_close_enough(offers_[i]);
+    if (chance.may_clearly_win && !is_enough) out.emplace_back(chance.value, i);
+    if (!chance.may_win) offers_[i].behind = chance.behind;
   }
   std::sort(out.begin(), out.end());
   std::vector<std::size_t> indices;
@@ -174,7 +170,7 @@ std::vector<std::size_t> OffersSearch::that_may_win() {
 
 // Each answer decides anew which of the others may still win.
 Errors OffersSearch::refine() {
-  for (auto next = that_may_win(); !next.empty() && !is_over(all_); next = that_may_win()) {
+  for (auto next = worth_searching(); !next.empty() && !is_over(all_); next = worth_searching()) {
     std::erase(left_, next.front());
     if (Errors errors = search_one(next.front(), with_share_of_time(all_, next.size()));
         !errors.empty()) {
