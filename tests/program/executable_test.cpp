@@ -146,6 +146,21 @@ TEST(Executable, RefusesWhatItCannotRunOfExperts) {
             Paths{"model.moe.capacity_factor"});
 }
 
+// Gradients that are reduced leave at once under zero 2. Where ep is all of dp nobody reduces those
+// of the experts, and they would leave in another way.
+TEST(Executable, GradientsLeaveForTheHostInOneWay) {
+  const auto offloading = [](int ep, int zero) {
+    const std::string layout =
+        fmt::format(R"("dp":4,"ep":{},"zero":{},"offload":{{"optimizer":1}})", ep, zero);
+    const char* experts = R"(,"moe":{"experts":8,"top_k":2,"ffn":24})";
+    return refused(with_layers(experts, layout), Backend::kCpu);
+  };
+  EXPECT_EQ(offloading(4, 2), Paths{"layout.offload.optimizer"});
+  EXPECT_EQ(offloading(2, 2), Paths{});
+  EXPECT_EQ(offloading(4, 1), Paths{});
+  EXPECT_EQ(offloading(4, 3), Paths{});
+}
+
 // Sinks join the whole softmax of a query, once.
 TEST(Executable, SinksNeedTheWholeSoftmax) {
   const std::string sinks = R"(,"attention_sinks":1)";
