@@ -62,7 +62,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", default="64,256,1024,4096,16384,65536,131072")
     parser.add_argument("--unfolded-to", type=int, default=16384)
-    parser.add_argument("-o", "--output", default=str(ROOT / "docs/pictures/cost-against-ranks.svg"))
+    picture = ROOT / "docs/pictures/cost-against-ranks.svg"
+    parser.add_argument("-o", "--output", default=str(picture))
     options = parser.parse_args()
     rows = []
     print("| ranks | folded | unfolded |\n|---:|---:|---:|")

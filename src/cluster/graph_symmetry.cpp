@@ -159,7 +159,7 @@ class GraphSymmetry::Builder {
            graph_.vertices()[a.to.index()].kind == graph_.vertices()[b.to.index()].kind;
   }
 
-  // What stands in one node stays together: prices ask which GPUs share a node.
+  // GPUs of one node stay together: prices ask which of them share a node.
   bool carries_nodes() const {
     std::map<std::int32_t, std::int32_t> to;
     for (std::int64_t v = 0; v < units_.vertices; ++v) {
