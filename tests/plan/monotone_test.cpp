@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -41,8 +42,11 @@ constexpr int kScenariosOfASeed = kSanitized ? 10 : 125;
 constexpr int kChangesOfAScenario = 2;
 
 // A step may be longer by this all the same: work that overlaps meets at other times. The scenarios
-// of these seeds show up to 0.6 %.
+// of these seeds show up to 0.6 %, but for steps that lose much on shared links: a pipeline over
+// one NIC that loses 38 % there moves by 2.8 % either way when a latency of a tenth of a
+// microsecond changes who meets whom.
 constexpr double kOtherMeetings = 0.01;
+constexpr double kOfWhatLinksTake = 0.1;
 // Gradients reduced in another type than they are kept in are cast, in launches of their own.
 constexpr double kCasts = 0.03;
 
@@ -112,11 +116,19 @@ std::vector<Change> all_changes() {
   return out;
 }
 
+// The part of a step that other meetings may take.
+double most_of_meetings(const DrawnScenario& drawn, Seconds before) {
+  const auto apart = predict(drawn.scenario, source_folders(), {.contention = false});
+  EXPECT_TRUE(apart) << drawn.text;
+  const double lost = apart ? 1 - apart->step_time / before : 0;
+  return std::max(kOtherMeetings, kOfWhatLinksTake * lost);
+}
+
 void expect_choice(const DrawnScenario& drawn, const Scenario& changed, Seconds before) {
   const auto kept = testing::keep_choices(drawn.scenario, changed, source_folders());
   ASSERT_TRUE(kept) << to_string(kept.error()) << drawn.text;
   EXPECT_TRUE(kept->differ) << drawn.text;
-  EXPECT_LE(kept->step_time / before, 1 + kOtherMeetings) << drawn.text;
+  EXPECT_LE(kept->step_time / before, 1 + most_of_meetings(drawn, before)) << drawn.text;
 }
 
 class Monotone : public ::testing::TestWithParam<int> {};
@@ -139,7 +151,10 @@ TEST_P(Monotone, MoreIsNeverSlowerAndFewerBytesAreNeverLarger) {
       const auto after = predict(*changed, source_folders());
       ASSERT_TRUE(after) << to_string(after.error()) << drawn.text;
       ++compared;
-      if (after->step_time > before->step_time * (1 + change.slack)) {
+      const double longer = after->step_time / before->step_time - 1;
+      const bool moves_meetings = change.slack > 0;
+      if (longer > change.slack &&
+          !(moves_meetings && longer <= most_of_meetings(drawn, before->step_time))) {
         SCOPED_TRACE(change.what);
         ++choices;
         expect_choice(drawn, *changed, before->step_time);
