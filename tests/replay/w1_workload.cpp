@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_map>
 
 #include "graphs/graph_groups.h"
 
@@ -77,6 +78,21 @@ double ring_rate(Kind kind, std::size_t n) {
   return (kind == Kind::kTensorReduce ? W1::kNear : W1::kFar) * ranks / (2 * (ranks - 1));
 }
 
+std::int32_t first_of_group(const W1& spec, std::int32_t rank, Kind collective) {
+  const std::int32_t tp = rank % W1::kTp;
+  if (collective == Kind::kTensorReduce) return rank - tp;
+  return rank / W1::kTp / spec.dp() * spec.dp() * W1::kTp + tp;
+}
+
+struct HashOfThree {
+  std::size_t operator()(const std::array<std::int32_t, 3>& of) const {
+    std::size_t out = 0;
+    for (const std::int32_t one : of)
+      out = out * 0x9E3779B97F4A7C15U + static_cast<std::size_t>(one);
+    return out ^ (out >> 32);
+  }
+};
+
 class EngineBuilder {
  public:
   explicit EngineBuilder(const W1& spec) : spec_(spec) {}
@@ -145,9 +161,10 @@ class EngineBuilder {
   }
 
   std::pair<sim::TaskId, std::int32_t> meet(std::int32_t rank, Kind kind, std::int32_t place) {
-    const std::vector<std::int32_t> group = group_of(spec_, rank, kind);
-    auto& [task, placed] = meetings_[{static_cast<std::int32_t>(kind), group.front(), place}];
+    const std::int32_t first = first_of_group(spec_, rank, kind);
+    auto& [task, placed] = meetings_[{static_cast<std::int32_t>(kind), first, place}];
     if (!task.valid()) {
+      const std::vector<std::int32_t> group = group_of(spec_, rank, kind);
       const std::vector<sim::MemberSpec> seats(group.size());
       sim::TaskSpec spec;
       spec.members = seats;
@@ -172,8 +189,8 @@ class EngineBuilder {
   sim::Workload work_;
   std::vector<sim::StreamId> compute_;
   std::vector<sim::ResourceId> out_, in_;  // by rank: its link to other groups of tp ranks
-  std::map<Channel, sim::TaskId> messages_;
-  std::map<Channel, std::pair<sim::TaskId, std::int32_t>> meetings_;
+  std::unordered_map<Channel, sim::TaskId, HashOfThree> messages_;
+  std::unordered_map<Channel, std::pair<sim::TaskId, std::int32_t>, HashOfThree> meetings_;
   std::vector<std::pair<Channel, std::pair<sim::TaskId, std::int32_t>>> to_depend_;
 };
 
@@ -184,15 +201,11 @@ std::vector<W1Operation> operations_of(const W1& spec, std::int32_t rank) {
 }
 
 std::vector<std::int32_t> group_of(const W1& spec, std::int32_t rank, Kind collective) {
-  std::vector<std::int32_t> out;
-  const std::int32_t tp = rank % W1::kTp;
-  if (collective == Kind::kTensorReduce) {
-    for (std::int32_t i = 0; i < W1::kTp; ++i) out.push_back(rank - tp + i);
-    return out;
-  }
-  const std::int32_t stage = rank / W1::kTp / spec.dp();
-  for (std::int32_t d = 0; d < spec.dp(); ++d) {
-    out.push_back((stage * spec.dp() + d) * W1::kTp + tp);
+  const bool is_tensor = collective == Kind::kTensorReduce;
+  const std::int32_t first = first_of_group(spec, rank, collective);
+  std::vector<std::int32_t> out(static_cast<std::size_t>(is_tensor ? W1::kTp : spec.dp()));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = first + static_cast<std::int32_t>(i) * (is_tensor ? 1 : W1::kTp);
   }
   return out;
 }
