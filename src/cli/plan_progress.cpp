@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "report/number_text.h"
+#include "report/search_gap.h"
 
 namespace stepcast::cli {
 namespace {
@@ -35,8 +36,7 @@ void PlanProgress::show(const SearchProgress& state) {
   }
   if (state.best_s > 0) line += fmt::format("  best {}", time_text(Seconds(state.best_s)));
   if (state.bound_s > 0 && state.best_s > state.bound_s) {
-    const double gap = state.best_s / state.bound_s - 1;
-    line += fmt::format(", at most {} from the best", percent_text(gap, 0));
+    line += ", " + gap_text(state.best_s / state.bound_s - 1);
   } else if (state.bound_s > 0) {
     line += fmt::format("  bound {}", time_text(Seconds(state.bound_s)));
   }

@@ -15,11 +15,15 @@ std::optional<double> gap_of(const SearchResult& result, const Prediction& best)
   return std::max(0.0, best.step_time.value() / result.bound_s - 1);
 }
 
+std::string gap_text(double gap) {
+  return fmt::format("at most {} from the best", percent_text(gap, 0));
+}
+
 std::string gap_text(const SearchResult& result, const Prediction& best) {
   const std::optional<double> gap = gap_of(result, best);
   if (!gap || result.proven) return "";
   if (*gap == 0) return "the best there is, with near ties left";
-  return fmt::format("at most {} from the best", percent_text(*gap, 0));
+  return gap_text(*gap);
 }
 
 }  // namespace stepcast
