@@ -52,8 +52,6 @@ void call(const Gemm& g, KernelArrays& arrays, Kernels& kernels) {
   const ProductOperand weight = arrays.matrix(b, !forward);
   const bool turned = forward || by_columns;
   const Array bias = g.bias ? arrays.weight(1, {g.n, g.input}) : Array{};
-  // The last outputs may lie apart.
-  const RowArray out = arrays.write_rows(0, {g.m, g.n, g.output});
   const auto product = [&](std::int64_t first, std::int64_t count, Array to) {
     kernels.gemm({.m = g.m,
                   .n = count,
@@ -65,9 +63,14 @@ void call(const Gemm& g, KernelArrays& arrays, Kernels& kernels) {
                   .accumulate = false,
                   .bias = g.bias ? bias.from(first) : bias});
   };
-  const std::int64_t held = std::min(out.stride, g.n), apart = g.n - held;
-  product(0, held, out.array);
-  if (apart > 0) product(held, apart, arrays.write(1, {g.m * apart, g.output}));
+  // The outputs may lie in several buffers, one behind the other.
+  std::int64_t first = 0;
+  for (std::size_t i = 0; first < g.n; ++i) {
+    const RowArray out = arrays.write_rows(i, {g.m, g.n, g.output});
+    const std::int64_t count = std::min(out.stride, g.n - first);
+    product(first, count, out.array);
+    first += count;
+  }
 }
 
 void call(const GroupedGemm& g, std::span<const std::int64_t> begins, KernelArrays& arrays,
@@ -158,14 +161,17 @@ void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
                          .dy_stride = width});
 }
 
-// Norms inside the packed projection: one head of all tokens, or all heads of a token as one row.
+// Norms of one head of all tokens, or of all heads of a token as one row.
 void call(const QueryKeyNorm& norm, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t tokens = norm.size.rows(), packed = norm.query + 2 * norm.key;
-  const ArraySpec rows{tokens * packed, norm.type};
-  const Array projection = arrays.read(0, rows);
-  const Array gradient = norm.backward ? arrays.write(0, rows) : Array{};
+  const HeadSpec spec{tokens, norm.query, norm.key, norm.key, norm.type};
+  const Array gradient = norm.backward ? arrays.write(0, {tokens * packed, norm.type}) : Array{};
+  // Keys may have a buffer of their own.
+  const std::size_t keys = arrays.reads_more_than(norm.backward ? 2 : 1) ? 1 : 0;
   std::int64_t begin = 0;
   for (std::size_t side = 0; side < 2; ++side) {
+    const HeadArray heads = side == 0 ? arrays.read_heads(0, HeadSide::kQuery, spec)
+                                      : arrays.read_heads(keys, HeadSide::kKey, spec);
     const std::int64_t all = side == 0 ? norm.query : norm.key;
     const std::int64_t width = side == 0 ? norm.query_norm : norm.key_norm;
     const Array weight = arrays.weight(side, {width, norm.type});
@@ -177,7 +183,7 @@ void call(const QueryKeyNorm& norm, KernelArrays& arrays, Kernels& kernels) {
       out = arrays.write(side, {tokens * all, norm.type});
     }
     for (std::int64_t at = 0; at < all; at += width) {
-      const Array x = projection.from(begin + at);
+      const Array x = heads.array.from(at);
       if (!norm.backward) {
         kernels.norm({.kind = NormKind::kRms,
                       .x = x,
@@ -185,7 +191,7 @@ void call(const QueryKeyNorm& norm, KernelArrays& arrays, Kernels& kernels) {
                       .y = out.from(at),
                       .rows = tokens,
                       .width = width,
-                      .x_stride = packed,
+                      .x_stride = heads.stride,
                       .y_stride = all});
         continue;
       }
@@ -199,7 +205,7 @@ void call(const QueryKeyNorm& norm, KernelArrays& arrays, Kernels& kernels) {
                              .accumulate = !place.fresh || at > 0,
                              .rows = tokens,
                              .width = width,
-                             .x_stride = packed,
+                             .x_stride = heads.stride,
                              .dy_stride = packed});
     }
     begin += all;
@@ -212,15 +218,20 @@ void call(const Activation& activation, KernelArrays& arrays, Kernels& kernels) 
   const std::int64_t rows = activation.size.rows(), width = activation.size.width;
   const std::int64_t up_width = gated ? 2 * width : width;
   const ArraySpec out{rows * width, activation.type}, ups{rows * up_width, activation.type};
-  const Array up = arrays.read(0, ups);
+  // The linear half may lie in a buffer of its own.
+  const RowArray up = arrays.read_rows(0, {rows, up_width, activation.type});
+  const bool apart = up.stride < up_width;
+  const Array linear = apart ? arrays.read(1, out) : Array{};
   const Array bias = activation.bias ? arrays.weight(0, {up_width, activation.type}) : Array{};
   if (activation.backward) {
     GradientPlace of_bias{{}, true};
     if (activation.bias_gradient) of_bias = arrays.gradient(0, {up_width, DataType::kFp32});
-    // In steps the gate has been kept apart, before the gradient.
-    const std::size_t gradient = arrays.reads_more_than(2) ? 2 : 1;
+    // In steps the gate has been kept apart, before the gradient, which comes last.
+    std::size_t gradient = 1;
+    while (arrays.reads_more_than(gradient + 1)) ++gradient;
     kernels.activation_backward({.kind = kind,
-                                 .up = up,
+                                 .up = up.array,
+                                 .linear = linear,
                                  .bias = bias,
                                  .gradient = arrays.read(gradient, out),
                                  .up_gradient = arrays.write(0, ups),
@@ -230,7 +241,8 @@ void call(const Activation& activation, KernelArrays& arrays, Kernels& kernels) 
                                  .width = width});
   } else {
     kernels.activation({.kind = kind,
-                        .up = up,
+                        .up = up.array,
+                        .linear = linear,
                         .bias = bias,
                         .out = arrays.write(0, out),
                         .rows = rows,

@@ -50,13 +50,21 @@ class LiveArrays final : public KernelArrays {
   }
   ProductOperand operand(std::size_t i, const ArraySpec&) override { return call_.operand(i); }
   ProductOperand matrix(const ArraySpec& spec, bool backward) override {
-    if (!is_scaled(spec.type)) return {call_.weight(0)};
+    if (!is_scaled(spec.type)) return {weight(0, spec)};
     // A copy of a gathered matrix is made for each product.
     if (call_.operation.reads.size() > 1) return call_.operand(1);
     return call_.fp8_matrix(backward);
   }
   bool has_copies_by_columns() const override { return call_.shape.fp8.has_two_copies(); }
-  Array weight(std::size_t i, const ArraySpec&) override { return call_.weight(i); }
+  // A product that makes some outputs again reads the second part of its weight alone.
+  Array weight(std::size_t i, const ArraySpec& spec) override {
+    const ParameterId id = call_.operation.parameters[i];
+    const Parameter& whole = call_.block.weights[id.index()];
+    const bool second = std::holds_alternative<Gemm>(call_.operation.work) &&
+                        spec.elements < whole.elements() &&
+                        spec.elements == whole.parts[1] * whole.columns;
+    return second ? call_.weight(i).from(whole.parts[0] * whole.columns) : call_.weight(i);
+  }
   GradientPlace gradient(std::size_t i, const ArraySpec&) override { return call_.gradient(i); }
   Array tokens(std::int64_t, std::int64_t, std::int64_t ahead) override { return text(ahead); }
   Array targets(std::int64_t, std::int64_t, std::int64_t ahead) override { return text(ahead + 1); }

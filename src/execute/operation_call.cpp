@@ -81,6 +81,13 @@ void keep_input(const OperationCall& call, const Normalization& norm) {
                                           .columns = width});
 }
 
+// Queries that stay as they are for another turn are turned in a copy.
+void copy_queries(const OperationCall& call, const LatentRotary& rotary) {
+  const BufferId from = call.operation.reads[0], to = call.operation.writes[0];
+  if (rotary.backward || from == to) return;
+  call.kernels().copy(call.data(from), call.data(to), call.buffer(to).elements);
+}
+
 }  // namespace
 
 void run_operation(const OperationCall& call) {
@@ -95,6 +102,7 @@ void run_operation(const OperationCall& call) {
     return;
   const auto* loss = std::get_if<CrossEntropy>(&work);
   if (loss != nullptr && loss->backward) add_loss(call, *loss);
+  if (const auto* rotary = std::get_if<LatentRotary>(&work)) copy_queries(call, *rotary);
   LiveArrays arrays(call);
   const bool is_run = call_kernel(work, arrays, call.kernels());
   STEPCAST_ASSERT(is_run, "every operation of an executable program has a kernel");

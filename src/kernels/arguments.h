@@ -233,9 +233,11 @@ struct NormGradientArguments {
   std::int64_t dy_stride;
 };
 
+// `linear`: the second half of gated rows, where `up` has but the first.
 struct ActivationArguments {
   ActivationKind kind;
   Array up = {};
+  Array linear = {};
   Array bias = {};
   Array out = {};
   std::int64_t rows;
@@ -246,6 +248,7 @@ struct ActivationArguments {
 struct ActivationGradientArguments {
   ActivationKind kind;
   Array up = {};
+  Array linear = {};
   Array bias = {};
   Array gradient = {};
   Array up_gradient = {};

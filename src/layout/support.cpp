@@ -175,18 +175,15 @@ void check_deferred_head(const Scenario& s, Findings& findings) {
                        "use 0");
 }
 
-// torchtitan_op knows the operations of a dense layer whose weights are trained.
+// torchtitan_op knows the operations of layers whose weights are trained.
 void check_recomputed_operations(const Scenario& s, Findings& findings) {
-  if (!findings.trusts({"layout.recompute", "model", "training.mode", "training.attention",
-                        "layout.tp", "layout.sequence_parallel"})) {
+  if (!findings.trusts({"layout.recompute", "training.mode", "training.attention", "layout.tp",
+                        "layout.sequence_parallel"})) {
     return;
   }
   if (!s.layout.recompute.modules.has(RecomputedModule::kOperations)) return;
   std::string_view beside;
-  if (s.model.mla) beside = "latent attention";
-  if (s.model.moe) beside = "experts";
   if (s.training.trains_adapters()) beside = "adapters";
-  if (s.model.mtp_layers > 0) beside = "multi-token prediction";
   if (s.layout.tp > 1 && !s.layout.sequence_parallel) {
     beside = "tensor parallelism but without sequence parallelism";
   }

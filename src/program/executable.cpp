@@ -233,9 +233,9 @@ class Checker {
 
   void check_recompute() {
     const Recompute& recompute = scenario_.layout.recompute;
-    if (!recompute.modules.has(RecomputedModule::kOperations)) return;
+    if (!cuda_ || !recompute.modules.has(RecomputedModule::kOperations)) return;
     refuse("layout.recompute.modules", "recomputing torchtitan_op is",
-           "modules of Megatron, or mode full");
+           "validate --backend cpu, or mode full");
   }
 
   void check_offload(const Offload& offload) {

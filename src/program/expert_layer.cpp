@@ -212,7 +212,7 @@ void ExpertLayer::activate() {
   saved_.left = operand(saved_.activated, shape_.ffn, false);
 }
 
-BufferId ExpertLayer::compute() {
+void ExpertLayer::compute_up() {
   saved_.up = builder_.activation("experts_up", kept() * shape_.ups);
   GroupedGemm up = product(GemmRole::kForward, shape_.ups, width());
   up.bias = up_bias_.valid();
@@ -229,6 +229,9 @@ BufferId ExpertLayer::compute() {
   builder_.uses({up_, up_bias_});
   saved_.up_adapters = up_adapters_.forward(builder_, saved_.input, saved_.up);
   if (!is_fused()) activate();
+}
+
+BufferId ExpertLayer::compute_down() {
   const BufferId out = builder_.activation("experts_output", shape_.held * width());
   GroupedGemm down = product(GemmRole::kForward, width(), shape_.ffn);
   down.bias = down_bias_.valid() && !applies_bias_in_steps();
@@ -310,10 +313,10 @@ ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
   return out;
 }
 
-BufferId ExpertLayer::forward(BufferId input) {
+BufferId ExpertLayer::forward(BufferId input, const KeptProducts& kept) {
   saved_ = {};
   BufferId shared;
-  if (shared_ && !hides_shared_) shared = shared_->forward(input);
+  if (shared_ && !hides_shared_) shared = shared_->forward(input, kept);
   route(input);
   if (hides_shared_) dispatch_.beside([&] { shared_->forward_up(input); });
   saved_.input = dispatch_.bring(input, saved_.routing);
@@ -321,6 +324,19 @@ BufferId ExpertLayer::forward(BufferId input) {
   const BufferId routed = dispatch_.take_back(compute());
   dispatch_.beside({});
   return shared.valid() ? add("add_shared", routed, shared, false) : routed;
+}
+
+// The shared expert comes behind the routed ones, as torchtitan runs it (models/common/moe.py).
+BufferId ExpertLayer::make_again(BufferId input, bool runs_on) {
+  route(input);
+  saved_.input = dispatch_.bring_again(input, saved_.routing);
+  compute_up();
+  if (runs_on || shared_) dispatch_.send_back_again(compute_down());
+  if (!runs_on) dispatch_.drop_returned();
+  const BufferId shared = shared_ ? shared_->make_again(input, runs_on) : BufferId{};
+  if (!runs_on) return {};
+  const BufferId routed = dispatch_.take_back_again();
+  return shared_ ? add("add_shared", routed, shared, false) : routed;
 }
 
 template <class Write>

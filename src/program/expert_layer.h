@@ -17,8 +17,13 @@ class ExpertLayer {
  public:
   ExpertLayer(const Scenario& scenario, BlockBuilder& builder);
 
-  // Returns what joins the residual stream; `input` is the norm's output.
-  BufferId forward(BufferId input);
+  // Returns what joins the residual stream; `input` is the norm's output. `kept`: of the products
+  // of the shared expert.
+  BufferId forward(BufferId input, const KeptProducts& kept = {});
+  // Makes again what torchtitan_op drops: all up to what backward reads, and if it `runs_on`, up to
+  // what joins the residual stream, which it returns. torchtitan compiles no layer of experts
+  // whole: up to there operations run whose results nobody reads, and kept ones wait for that.
+  BufferId make_again(BufferId input, bool runs_on);
   // The gradient of `input`, which holds what forward() read.
   BufferId backward(BufferId gradient, BufferId input, const RecomputedModules& again);
 
@@ -47,7 +52,12 @@ class ExpertLayer {
   void pad_stashed(ByteCount bytes);
   ByteCount stashed_bytes(std::int64_t rows) const;
   void copy_stashed(bool backward);
-  BufferId compute();
+  BufferId compute() {
+    compute_up();
+    return compute_down();
+  }
+  void compute_up();
+  BufferId compute_down();
   RowGradients compute_backward(BufferId gradient, const RecomputedModules& again);
   bool applies_bias_in_steps() const;
   void apply_bias(BufferId rows);

@@ -286,7 +286,7 @@ class Predictions {
   // Each module reads what the one before it hands to its norm.
   void forward(BufferId hidden) {
     for (std::size_t depth = 0; depth < modules_.size(); ++depth) {
-      hidden = modules_[depth]->forward(hidden);
+      hidden = modules_[depth]->forward(hidden, scenario_.layout.recompute.mode);
       saved_.push_back(stepcast::forward(scenario_, weights_[depth], builder_, hidden));
     }
   }

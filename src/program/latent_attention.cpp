@@ -77,17 +77,25 @@ LatentRotary LatentAttention::rotation(bool backward) const {
           {shape.tokens * made, made, bytes, kSteps}};
 }
 
+LinearOutput LatentAttention::multiply(Product product, const Linear& linear,
+                                       const LinearInput& input, const LinearOutput& saved,
+                                       ParameterId bias) {
+  if (again_ && kept_.has(number(product))) return saved;
+  return linear.forward(builder_, input, bias);
+}
+
 void LatentAttention::make_latents(BufferId input) {
   const Shape& shape = builder_.shape();
   if (has_query_latent()) {
     saved_.query_input = query_down_.take(builder_, input, keeps_);
-    saved_.query_down = query_down_.forward(builder_, saved_.query_input, query_bias_);
+    saved_.query_down = multiply(Product::kQueryDown, query_down_, saved_.query_input,
+                                 saved_.query_down, query_bias_);
     saved_.query_latent = builder_.norm("query_latent_norm", query_norm_, saved_.query_down.y,
                                         shape.rows, mla_.q_lora_rank);
   }
   saved_.key_value_input = key_value_down_.take(builder_, input, keeps_);
-  saved_.key_value_down =
-      key_value_down_.forward(builder_, saved_.key_value_input, key_value_bias_);
+  saved_.key_value_down = multiply(Product::kKeyValueDown, key_value_down_, saved_.key_value_input,
+                                   saved_.key_value_down, key_value_bias_);
   saved_.key_latent = builder_.norm("key_value_latent_norm", key_value_norm_,
                                     saved_.key_value_down.y, shape.rows, mla_.kv_lora_rank);
 }
@@ -97,18 +105,21 @@ void LatentAttention::make_heads(BufferId input) {
   saved_.gathered_query =
       has_query_latent() ? query_up_.enter(builder_, "query_latent", saved_.query_latent, keeps_)
                          : query_up_.enter(builder_, "attention_input", input, keeps_);
-  saved_.query_up = query_up_.forward(builder_, saved_.gathered_query);
+  saved_.query_up = multiply(Product::kQueryUp, query_up_, saved_.gathered_query, saved_.query_up);
   saved_.gathered_key =
       key_value_up_.enter(builder_, "key_value_latent", saved_.key_latent, keeps_);
   saved_.rotary_key =
       builder_.enter_region("rotary_key", saved_.key_value_down.y, mla_.qk_rope_head_dim);
-  saved_.key_value_up = key_value_up_.forward(builder_, saved_.gathered_key);
+  saved_.key_value_up =
+      multiply(Product::kKeyValueUp, key_value_up_, saved_.gathered_key, saved_.key_value_up);
   QkvBuffers& qkv = saved_.qkv;
-  qkv.query = saved_.query_up.y;
+  // Queries are turned in place, unless they are kept to be turned again.
+  const bool stay = kept_.chooses() && kept_.has(number(Product::kQueryUp));
+  qkv.query = stay ? of_heads("turned_query", key_width()) : saved_.query_up.y;
   qkv.key = of_heads("key", key_width());
   qkv.value = of_heads("value", mla_.v_head_dim);
   builder_.add("latent_rotary", rotation(false),
-               {qkv.query, saved_.key_value_up.y, saved_.rotary_key},
+               {saved_.query_up.y, saved_.key_value_up.y, saved_.rotary_key},
                {qkv.query, qkv.key, qkv.value});
 }
 
@@ -152,8 +163,20 @@ void LatentAttention::read_again() {
   }
 }
 
-BufferId LatentAttention::forward(BufferId input, bool keeps) {
+void LatentAttention::make_again(BufferId input) {
+  keeps_ = true;
+  again_ = true;
+  make_latents(input);
+  make_heads(input);
+  again_ = false;
+  if (builder_.shape().fp8_attention) return;
+  read_heads();
+  read_again();
+}
+
+BufferId LatentAttention::forward(BufferId input, bool keeps, const KeptProducts& kept) {
   keeps_ = keeps;
+  kept_ = kept;
   saved_ = {};
   make_latents(input);
   make_heads(input);

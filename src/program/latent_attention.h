@@ -8,6 +8,7 @@
 #include "layout/recomputed_modules.h"
 #include "program/context_attention.h"
 #include "program/core_attention.h"
+#include "program/kept_products.h"
 #include "program/linear.h"
 
 namespace stepcast {
@@ -16,8 +17,11 @@ class LatentAttention {
  public:
   LatentAttention(const Scenario& scenario, BlockBuilder& builder);
 
-  // The context of every head, from the norm's output.
-  BufferId forward(BufferId input, bool keeps);
+  // The context of every head, from the norm's output. `kept`: of its own products.
+  BufferId forward(BufferId input, bool keeps, const KeptProducts& kept = {});
+  // Makes again what torchtitan_op drops: all but those and the context.
+  void make_again(BufferId input);
+  std::int64_t products() const { return has_query_latent() ? 4 : 3; }
   // The gradient of `input`.
   BufferId backward(BufferId context_gradient, BufferId input, const RecomputedModules& again);
   // Elements of a token's context on this rank.
@@ -34,6 +38,14 @@ class LatentAttention {
     CoreAttentionBuffers core;
   };
 
+  // In the order in which torchtitan runs them (models/deepseek_v3/model.py): queries first.
+  enum class Product { kQueryDown, kQueryUp, kKeyValueDown, kKeyValueUp };
+  std::int64_t number(Product product) const {
+    return static_cast<std::int64_t>(product) + (has_query_latent() ? 1 : 0);
+  }
+  // `saved` itself where torchtitan_op has kept it.
+  LinearOutput multiply(Product product, const Linear& linear, const LinearInput& input,
+                        const LinearOutput& saved, ParameterId bias = {});
   void make_latents(BufferId input);
   void make_heads(BufferId input);
   void read_heads();
@@ -65,7 +77,9 @@ class LatentAttention {
   Linear query_down_, query_up_, key_value_down_, key_value_up_;
   ParameterId query_bias_, key_value_bias_;
   std::vector<ParameterId> query_norm_, key_value_norm_;
-  bool keeps_ = true;  // the backward reads what forward makes
+  bool keeps_ = true;   // the backward reads what forward makes
+  bool again_ = false;  // operations are made again
+  KeptProducts kept_;
   Saved saved_;
 };
 

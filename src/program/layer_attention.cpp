@@ -32,8 +32,9 @@ Rotary LayerLowering::rotation(bool backward) const {
 
 void LayerLowering::rotate(AttentionBuffers& buffers) {
   const BufferId packed = buffers.packed.y, apart = buffers.packed.apart;
-  const BufferId keys = splits_ ? apart : BufferId{};
-  buffers.qkv = {packed, keys.valid() ? keys : packed, !splits_ && apart.valid() ? apart : packed};
+  const BufferId keys = splits_keys() ? apart : BufferId{};
+  buffers.qkv = {packed, packed, apart.valid() ? apart : packed};
+  if (keys.valid()) buffers.qkv = {packed, keys, buffers.packed.last};
   const bool normed = model_.query_key_norm || model_.wide_query_key_norm;
   if (!rotary() && !normed) return;
   // The value stays a view of the packed projection, which therefore lives as long as it does.
@@ -58,7 +59,8 @@ BufferId LayerLowering::rotate_backward(const AttentionBuffers& saved, BufferId 
   if (rotary()) builder_.add("rotary", rotation(true), {gradient}, {gradient});
   if (model_.query_key_norm || model_.wide_query_key_norm) {
     builder_.add("query_key_norm", query_key_norm(true),
-                 {saved.packed.y, splits_ ? saved.packed.apart : BufferId{}, gradient}, {gradient});
+                 {saved.packed.y, splits_keys() ? saved.packed.apart : BufferId{}, gradient},
+                 {gradient});
     builder_.uses(weights_.query_key_norm);
   }
   return gradient;
@@ -72,11 +74,13 @@ AttentionBuffers LayerLowering::attention(BufferId input) {
   out.input = input;
   out.normed = builder_.norm("attention_norm", weights_.attention_norm, input, shape_.rows, h);
   if (latent_) {
-    out.core.context = latent_->forward(out.normed, keeps_);
+    out.core.context = latent_->forward(out.normed, keeps_, kept_);
   } else {
     out.entered = weights_.qkv.enter(builder_, "attention_input", out.normed, keeps_);
-    out.packed = weights_.qkv.forward(builder_, out.entered, weights_.qkv_bias,
-                                      splits_ ? keys_apart() : values_apart());
+    out.packed = splits_keys() ? weights_.qkv.forward(builder_, out.entered, weights_.qkv_bias,
+                                                      key_width(), key_width())
+                               : weights_.qkv.forward(builder_, out.entered, weights_.qkv_bias,
+                                                      values_apart());
     rotate(out);
     out.core = core(out);
   }
@@ -104,13 +108,13 @@ void LayerLowering::project_again(AttentionBuffers& saved) {
   const InFp8 products(builder_, attention_fp8_);
   saved.normed = builder_.norm("attention_norm", weights_.attention_norm, saved.input, shape_.rows,
                                shape_.hidden);
-  saved.entered = weights_.qkv.enter(builder_, "attention_input", saved.normed, keeps_);
-  if (splits_) {
-    saved.packed.apart =
-        weights_.qkv.make_apart(builder_, saved.entered, weights_.qkv_bias, keys_apart());
-  } else {
-    saved.packed = weights_.qkv.forward(builder_, saved.entered, weights_.qkv_bias);
+  if (latent_) {
+    latent_->make_again(saved.normed);
+    return leave_attention_again(saved);
   }
+  saved.entered = weights_.qkv.enter(builder_, "attention_input", saved.normed, keeps_);
+  saved.packed = weights_.qkv.make_again(builder_, saved.entered, saved.packed, weights_.qkv_bias,
+                                         splits_keys() ? key_width() : packed_width());
   rotate(saved);
   // Copies in fp8 and what a ring exchanged are kept with the context.
   if (!shape_.fp8_attention) {
@@ -118,13 +122,21 @@ void LayerLowering::project_again(AttentionBuffers& saved) {
     if (own) saved.core.read = saved.qkv;
     if (shape_.cp > 1 && shape_.cp_exchange == 1) saved.core.read.query = saved.qkv.query;
   }
+  leave_attention_again(saved);
+}
+
+// Up to the sum with the residual stream.
+void LayerLowering::leave_attention_again(AttentionBuffers& saved) {
+  const bool compiled = scenario_.training.compile;
   saved.left = weights_.attention_out.take(builder_, saved.core.context, keeps_);
-  if (model_.parallel_block && scenario_.training.compile) return;  // nobody reads the sum
-  const bool is_partial = shape_.tp > 1;                            // its sum is kept
-  if (!is_partial || !scenario_.training.compile) {
+  if (model_.parallel_block && compiled) return;  // nobody reads the sum
+  const bool is_partial = shape_.tp > 1;          // its sum is kept
+  if (kept_.has(projections() + 1)) {
+    if (!compiled) builder_.last().reads.push_back(saved.projected.y);
+  } else if (!is_partial || !compiled) {
     saved.projected = weights_.attention_out.forward(builder_, saved.left);
+    if (!is_partial) saved.branch = saved.projected.y;
   }
-  if (!is_partial) saved.branch = saved.projected.y;
   join(saved);
 }
 

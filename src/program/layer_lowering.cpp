@@ -140,7 +140,7 @@ BufferId LayerLowering::forward(BufferId input, RecomputeMode mode) {
   const bool operations =
       recomputed_modules(scenario_.layout.recompute, mode).has(RecomputedModule::kOperations);
   keeps_ = mode != RecomputeMode::kFull && !operations;
-  splits_ = operations && !builder_.fp8();
+  kept_ = operations ? KeptProducts::every_second(bool{builder_.fp8()}) : KeptProducts();
   attended_ = attention(input);
   fed_ = mlp(attended_);
   return fed_.output;
@@ -153,15 +153,12 @@ void LayerLowering::recompute_operations() {
   builder_.into(Pass::kInputGradient, Phase::kRecompute);
   project_again(attended_);
   enter_mlp(fed_, attended_);
-  fed_.entered = weights_.mlp_up.enter(builder_, "mlp_input", fed_.normed, keeps_);
-  if (builder_.fp8()) {
-    fed_.up = weights_.mlp_up.forward(builder_, fed_.entered);
-  } else if (ups_apart() > 0) {
-    fed_.up.apart = weights_.mlp_up.make_apart(builder_, fed_.entered, {}, ups_apart());
+  if (experts_) {
+    const bool runs_on = !scenario_.training.early_stop || norms_branches();
+    fed_.branch = experts_->make_again(fed_.normed, runs_on);
+  } else {
+    feed_again(fed_);
   }
-  activate(fed_);
-  const bool eager = !scenario_.training.compile;
-  if (eager && splits_ && ups_apart() > 0) builder_.last().reads.push_back(fed_.down.y);
   builder_.into_input_gradients();
 }
 

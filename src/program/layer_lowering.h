@@ -9,6 +9,7 @@
 #include "layout/recomputed_modules.h"
 #include "program/core_attention.h"
 #include "program/expert_layer.h"
+#include "program/kept_products.h"
 #include "program/latent_attention.h"
 #include "program/layer_kind.h"
 #include "program/linear.h"
@@ -59,7 +60,7 @@ class LayerLowering {
   std::int64_t key_width() const { return shape_.kv_heads * shape_.head_dim; }
   std::int64_t packed_width() const { return query_width() + 2 * key_width(); }
   std::int64_t context_width() const { return latent_ ? latent_->context_width() : query_width(); }
-  std::int64_t up_width() const { return (model_.mlp == Mlp::kSwiglu ? 2 : 1) * shape_.ffn; }
+  std::int64_t up_width() const { return halves() * shape_.ffn; }
   std::int64_t norm_width() const {  // of queries and keys
     return model_.wide_query_key_norm ? query_width() : shape_.head_dim;
   }
@@ -102,17 +103,21 @@ class LayerLowering {
   BufferId mlp_backward(MlpBuffers& saved, BufferId gradient, const RecomputedModules& again);
   BufferId dense_backward(const MlpBuffers& saved, BufferId branch);
   void recompute_mlp(MlpBuffers& saved, const RecomputedModules& again);
-  // The outputs of the two packed products that are every second product of torchtitan: keys, and
-  // what a gated activation multiplies by. In fp8 no product is kept.
-  std::int64_t keys_apart() const { return splits_ ? key_width() : 0; }
   // Values have a projection of their own, whose output outlives those of queries and keys, which
   // are rotated.
   std::int64_t values_apart() const {
     return builder_.rules().sums_input_gradients && rotary() ? key_width() : 0;
   }
-  std::int64_t ups_apart() const { return splits_ ? up_width() - shape_.ffn : 0; }
+  // Products of torchtitan up to attention, of which keys are the second, and behind attention.
+  std::int64_t projections() const { return latent_ ? latent_->products() : 3; }
+  KeptProducts kept_behind_attention() const { return kept_.behind(projections() + 1); }
+  std::int64_t halves() const { return model_.mlp == Mlp::kSwiglu ? 2 : 1; }
+  std::int64_t dropped_ups() const { return kept_behind_attention().dropped(up_width(), halves()); }
+  bool splits_keys() const { return !latent_ && kept_.chooses() && kept_.has(1); }
   void recompute_operations();
   void project_again(AttentionBuffers& saved);
+  void leave_attention_again(AttentionBuffers& saved);
+  void feed_again(MlpBuffers& saved);
   BufferId add_residual(const char* name, BufferId branch, BufferId residual, ParameterId bias,
                         BufferId& mask);
   BufferId residual_backward(BufferId gradient, BufferId mask, ParameterId bias);
@@ -126,8 +131,8 @@ class LayerLowering {
   LayerWeights weights_;
   std::optional<LatentAttention> latent_;
   std::optional<ExpertLayer> experts_;
-  bool keeps_ = true;    // backward reads the copies that products read
-  bool splits_ = false;  // outputs of packed products lie apart that are made again
+  bool keeps_ = true;  // backward reads the copies that products read
+  KeptProducts kept_;
   // From the latest forward.
   AttentionBuffers attended_;
   MlpBuffers fed_;

@@ -5,7 +5,7 @@
 namespace stepcast {
 
 Activation LayerLowering::activation(bool backward, bool bias_gradient) const {
-  const double ups = model_.mlp == Mlp::kSwiglu ? 2 : 1;
+  const auto ups = static_cast<double>(halves());
   const double passes = backward ? 2 * ups + 1 : ups + 1;
   return {model_.mlp,
           backward,
@@ -36,7 +36,7 @@ MlpBuffers LayerLowering::mlp(AttentionBuffers& attended) {
   MlpBuffers out;
   enter_mlp(out, attended);
   if (experts_) {
-    out.branch = experts_->forward(out.normed);
+    out.branch = experts_->forward(out.normed, kept_behind_attention());
   } else {
     dense(out);
     out.down = weights_.mlp_down.forward(builder_, out.left);
@@ -53,8 +53,22 @@ MlpBuffers LayerLowering::mlp(AttentionBuffers& attended) {
 // Up to what the second product reads.
 void LayerLowering::dense(MlpBuffers& out) {
   out.entered = weights_.mlp_up.enter(builder_, "mlp_input", out.normed, keeps_);
-  out.up = weights_.mlp_up.forward(builder_, out.entered, {}, ups_apart());
+  out.up = weights_.mlp_up.forward(builder_, out.entered, {}, weights_.mlp_up.apart(dropped_ups()));
   activate(out);
+}
+
+// The MLP's part of recompute_operations(). The norm behind an MLP reads its output again.
+void LayerLowering::feed_again(MlpBuffers& saved) {
+  const bool eager = !scenario_.training.compile, whole = shape_.tp == 1;
+  saved.entered = weights_.mlp_up.enter(builder_, "mlp_input", saved.normed, keeps_);
+  saved.up = weights_.mlp_up.make_again(builder_, saved.entered, saved.up, {}, dropped_ups());
+  activate(saved);
+  if (kept_behind_attention().has(halves() + 1)) {
+    if (eager) builder_.last().reads.push_back(saved.down.y);
+  } else if ((eager && !scenario_.training.early_stop) || (whole && norms_branches())) {
+    saved.down = weights_.mlp_down.forward(builder_, saved.left);
+    if (whole) saved.branch = saved.down.y;
+  }
 }
 
 void LayerLowering::activate(MlpBuffers& out) {

@@ -59,24 +59,30 @@ LinearInput Linear::renewed(const LinearInput& saved, BufferId x) const {
   return form_->renewed(saved, of_input(x));
 }
 
-BufferId Linear::make_apart(BlockBuilder& builder, const LinearInput& input, ParameterId bias,
-                            std::int64_t apart) const {
-  const BufferId y = builder.activation(names_.output, tokens_ * apart);
-  builder.gemm(names_.layer, GemmRole::kForward, tokens_, apart, inputs_, {input.operand.rows}, {y},
-               bias.valid(), form_->is_fp8());
+LinearOutput Linear::make_again(BlockBuilder& builder, const LinearInput& input,
+                                const LinearOutput& saved, ParameterId bias,
+                                std::int64_t dropped) const {
+  if (dropped == outputs_) return forward(builder, input, bias);
+  LinearOutput out = saved;
+  if (dropped == 0) return out;
+  out.apart = builder.activation(names_.output, tokens_ * dropped);
+  builder.gemm(names_.layer, GemmRole::kForward, tokens_, dropped, inputs_, {input.operand.rows},
+               {out.apart}, bias.valid(), form_->is_fp8());
   builder.uses({weight_, bias});
-  return y;
+  return out;
 }
 
 LinearOutput Linear::forward(BlockBuilder& builder, const LinearInput& input, ParameterId bias,
-                             std::int64_t apart) const {
+                             std::int64_t apart, std::int64_t last) const {
   LinearOutput out;
-  out.y = builder.activation(names_.output, tokens_ * (outputs_ - apart));
+  out.y = builder.activation(names_.output, tokens_ * (outputs_ - apart - last));
+  if (last > 0) out.last = builder.activation(names_.output, tokens_ * last);
   if (apart > 0) out.apart = builder.activation(names_.output, tokens_ * apart);
   const BufferId matrix = matrix_for_product(builder, weight_, outputs_ * inputs_, false);
   builder.gemm(names_.layer, GemmRole::kForward, tokens_, outputs_, inputs_,
                {input.operand.rows, matrix}, {out.y}, bias.valid(), form_->is_fp8());
   if (apart > 0) builder.also_writes({out.apart});
+  if (last > 0) builder.also_writes({out.last});
   builder.uses({weight_, bias});
   out.adapters = adapters_.forward(builder, input.x, out.y);
   return out;

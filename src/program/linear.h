@@ -24,6 +24,7 @@ struct LinearNames {
 struct LinearOutput {
   BufferId y;
   BufferId apart;  // the outputs that have a buffer of their own
+  BufferId last;   // those behind them, which then have one too
   AdapterOutputs adapters;
 };
 struct LinearGradient {
@@ -53,12 +54,15 @@ class Linear {
   LinearInput enter(BlockBuilder& builder, const char* name, BufferId x, bool keeps) const;
   LinearInput take(BlockBuilder& builder, BufferId x, bool keeps) const;
   // `bias`, where valid, is added by the product. `apart`: how many of the outputs go into a buffer
-  // of their own, which backward makes again.
+  // of their own, with `last` more behind them in another.
   LinearOutput forward(BlockBuilder& builder, const LinearInput& input, ParameterId bias = {},
-                       std::int64_t apart = 0) const;
-  // Makes the outputs that are apart once more, by a product of their own.
-  BufferId make_apart(BlockBuilder& builder, const LinearInput& input, ParameterId bias,
-                      std::int64_t apart) const;
+                       std::int64_t apart = 0, std::int64_t last = 0) const;
+  // Makes `dropped` of the outputs once more: none, all, or those that are apart, by a product of
+  // their own. They are the second part of the weight (Parameter::parts).
+  LinearOutput make_again(BlockBuilder& builder, const LinearInput& input,
+                          const LinearOutput& saved, ParameterId bias, std::int64_t dropped) const;
+  // So many outputs have a buffer of their own where `dropped` ones are made again.
+  std::int64_t apart(std::int64_t dropped) const { return dropped < outputs_ ? dropped : 0; }
 
   // Backward: the gradient of the output, of a layer that ends a region or of one that begins it.
   LinearInput leave_backward(BlockBuilder& builder, const char* name, BufferId gradient) const;

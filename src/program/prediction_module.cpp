@@ -31,7 +31,7 @@ PredictionModule::PredictionModule(const Scenario& scenario, ParameterId table, 
             false),
       layer_(scenario, kind_of_module(scenario), builder) {}
 
-BufferId PredictionModule::forward(BufferId hidden) {
+BufferId PredictionModule::forward(BufferId hidden, RecomputeMode mode) {
   const Shape& shape = builder_.shape();
   const std::int64_t h = shape.hidden, rows = shape.rows * h, tokens = shape.tokens * h;
   const double e = static_cast<double>(shape.element);
@@ -56,7 +56,7 @@ BufferId PredictionModule::forward(BufferId hidden) {
                {of_token, of_hidden}, {saved_.joined});
   saved_.entered = join_.enter(builder_, "mtp_joined", saved_.joined, true);
   saved_.projected = join_.forward(builder_, saved_.entered);
-  return layer_.forward(whole_rows(saved_.projected.y));
+  return layer_.forward(whole_rows(saved_.projected.y), mode);
 }
 
 JoinColumns PredictionModule::columns(bool backward) const {

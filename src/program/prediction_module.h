@@ -19,8 +19,9 @@ class PredictionModule {
   PredictionModule(const Scenario& scenario, ParameterId table, std::int64_t ahead,
                    BlockBuilder& builder);
 
-  BufferId forward(BufferId hidden);  // what the head's norm reads
-  void recompute();                   // of a module that is recomputed whole
+  // Returns what the head's norm reads. `mode`: how the layer is recomputed.
+  BufferId forward(BufferId hidden, RecomputeMode mode);
+  void recompute();  // of a module that is recomputed whole
   // The gradient of `hidden`.
   BufferId backward(BufferId gradient, RecomputeMode mode);
 

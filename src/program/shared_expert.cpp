@@ -23,12 +23,10 @@ SharedExpert::SharedExpert(const Scenario& scenario, BlockBuilder& builder)
   if (model_.moe->shared_gate) gate_ = builder.vector("shared_gate", h, Cut::kNone);
 }
 
-std::int64_t SharedExpert::ups() const { return (model_.mlp == Mlp::kSwiglu ? 2 : 1) * ffn_; }
-
 Activation SharedExpert::activation(bool backward) const {
   const Shape& shape = builder_.shape();
   const double element = static_cast<double>(shape.element);
-  const double each = model_.mlp == Mlp::kSwiglu ? 2 : 1;
+  const auto each = static_cast<double>(halves());
   const double passes = backward ? 2 * each + 1 : each + 1;
   return {model_.mlp,
           backward,
@@ -42,18 +40,27 @@ Activation SharedExpert::activation(bool backward) const {
 void SharedExpert::forward_up(BufferId input) {
   saved_ = {};
   saved_.entered = up_.enter(builder_, "shared_input", input, true);
-  saved_.up = up_.forward(builder_, saved_.entered);
+  saved_.up = up_.forward(builder_, saved_.entered, {}, up_.apart(dropped()));
+  activate();
+}
+
+void SharedExpert::activate() {
   saved_.activated = builder_.activation("shared_activated", builder_.shape().tokens * ffn_);
-  builder_.add("shared_activation", activation(false), {saved_.up.y}, {saved_.activated});
+  builder_.add("shared_activation", activation(false), {saved_.up.y, saved_.up.apart},
+               {saved_.activated});
 }
 
 BufferId SharedExpert::forward_down(BufferId input) {
-  const Shape& shape = builder_.shape();
-  const double e = static_cast<double>(shape.element);
   saved_.left = down_.take(builder_, saved_.activated, true);
   saved_.down = down_.forward(builder_, saved_.left);
   saved_.output = builder_.leave_region("shared_reduced", saved_.down.y);
+  return gated(input);
+}
+
+BufferId SharedExpert::gated(BufferId input) {
   if (!gate_.valid()) return saved_.output;
+  const Shape& shape = builder_.shape();
+  const double e = static_cast<double>(shape.element);
   const std::int64_t elements = shape.rows * shape.hidden;
   const BufferId gated = builder_.activation("shared_gated", elements);
   builder_.add("shared_gate",
@@ -61,6 +68,22 @@ BufferId SharedExpert::forward_down(BufferId input) {
                {input, saved_.output}, {gated});
   builder_.uses({gate_});
   return gated;
+}
+
+// The gate's backward reads the output; where ranks have reduced and scattered it, it is kept.
+BufferId SharedExpert::make_again(BufferId input, bool runs_on) {
+  saved_.entered = up_.enter(builder_, "shared_input", input, true);
+  saved_.up = up_.make_again(builder_, saved_.entered, saved_.up, {}, dropped());
+  activate();
+  saved_.left = down_.take(builder_, saved_.activated, true);
+  const bool whole = builder_.shape().tp == 1;
+  if (kept_.has(halves() + 1)) {
+    builder_.last().reads.push_back(saved_.down.y);
+  } else if (runs_on || (whole && gate_.valid())) {
+    saved_.down = down_.forward(builder_, saved_.left);
+    if (whole) saved_.output = saved_.down.y;
+  }
+  return runs_on ? gated(input) : BufferId{};
 }
 
 void SharedExpert::backward_down(BufferId gradient, BufferId input) {
@@ -79,7 +102,8 @@ void SharedExpert::backward_down(BufferId gradient, BufferId input) {
   const LinearGradient activated = down_.input_gradient(builder_, whole, saved_.down);
   down_.weight_gradient(builder_, whole, saved_.left, saved_.down, activated);
   up_gradient_ = builder_.activation("shared_up_gradient", shape.tokens * ups());
-  builder_.add("shared_activation", activation(true), {saved_.up.y, activated.x}, {up_gradient_});
+  builder_.add("shared_activation", activation(true), {saved_.up.y, saved_.up.apart, activated.x},
+               {up_gradient_});
 }
 
 BufferId SharedExpert::backward_up(BufferId input) {

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "program/kept_products.h"
 #include "program/linear.h"
 
 namespace stepcast {
@@ -13,10 +14,14 @@ class SharedExpert {
  public:
   SharedExpert(const Scenario& scenario, BlockBuilder& builder);
 
-  BufferId forward(BufferId input) {  // what is added to the routed experts' output
+  // Returns what is added to the routed experts' output. `kept`: of its own products.
+  BufferId forward(BufferId input, const KeptProducts& kept = {}) {
+    kept_ = kept;
     forward_up(input);
     return forward_down(input);
   }
+  // Makes again what torchtitan_op drops, and if it `runs_on`, all up to what is added.
+  BufferId make_again(BufferId input, bool runs_on);
   // The gradient of the input.
   BufferId backward(BufferId gradient, BufferId input) {
     backward_down(gradient, input);
@@ -30,7 +35,11 @@ class SharedExpert {
   BufferId backward_up(BufferId input);
 
  private:
-  std::int64_t ups() const;
+  std::int64_t ups() const { return halves() * ffn_; }
+  std::int64_t halves() const { return model_.mlp == Mlp::kSwiglu ? 2 : 1; }
+  std::int64_t dropped() const { return kept_.dropped(ups(), halves()); }
+  void activate();
+  BufferId gated(BufferId input);
   Activation activation(bool backward) const;
 
   const Model& model_;
@@ -38,6 +47,7 @@ class SharedExpert {
   std::int64_t ffn_;
   Linear up_, down_;
   ParameterId gate_;
+  KeptProducts kept_;
   // Backward reads these of the latest forward.
   struct Saved {
     BufferId activated, output;

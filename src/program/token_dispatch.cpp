@@ -105,20 +105,23 @@ void TokenDispatch::exchange_weights(BufferId weights, bool backward) {
 }
 
 BufferId TokenDispatch::bring_rows(BufferId rows, bool backward) {
-  const DataType type = builder_.shape().type;
   constexpr auto kPurpose = CollectivePurpose::kDispatch;
   if (shape_.ranks > 1) {
     const BufferId received = builder_.activation("received_rows", shape_.received * width());
     exchange_rows(backward ? "combine_backward" : "dispatch", rows, received, kPurpose);
     rows = received;
+    if (!backward) arrived_ = received;
   }
-  if (shape_.tensor > 1) {
-    const BufferId gathered = builder_.activation("gathered_rows", shape_.rows * width());
-    builder_.collective("gather_rows", CollectiveKind::kAllGather, AxisGroup::kExpertTensor,
-                        shape_.rows * width(), type, {rows}, {gathered}, kPurpose);
-    rows = gathered;
-  }
-  return sort(rows, backward);
+  return sort(gather_rows(rows), backward);
+}
+
+BufferId TokenDispatch::gather_rows(BufferId rows) {
+  if (shape_.tensor == 1) return rows;
+  const BufferId gathered = builder_.activation("gathered_rows", shape_.rows * width());
+  builder_.collective("gather_rows", CollectiveKind::kAllGather, AxisGroup::kExpertTensor,
+                      shape_.rows * width(), builder_.shape().type, {rows}, {gathered},
+                      CollectivePurpose::kDispatch);
+  return gathered;
 }
 
 BufferId TokenDispatch::return_rows(BufferId rows, bool backward) {
@@ -132,10 +135,12 @@ BufferId TokenDispatch::return_rows(BufferId rows, bool backward) {
                         shape_.rows * width(), backward ? type : DataType::kFp32, {rows}, {reduced},
                         kPurpose);
     rows = reduced;
+    if (!backward) returned_.push_back(reduced);
   }
   if (shape_.ranks == 1) return rows;
   const BufferId back = builder_.activation("returned_rows", shape_.sent * width());
   exchange_rows(backward ? "dispatch_backward" : "combine", rows, back, kPurpose);
+  if (!backward) returned_.push_back(back);
   return back;
 }
 
@@ -165,6 +170,7 @@ BufferId TokenDispatch::collect(BufferId sums, bool backward) {
   } else {
     exchange_tokens(name, sums, out, CollectivePurpose::kCombine);
   }
+  if (!backward) returned_.push_back(out);
   return out;
 }
 
@@ -177,37 +183,83 @@ void TokenDispatch::gather_routing_map(const Routing& routing) {
                       map, DataType::kInt8, {routing.chosen}, {all}, CollectivePurpose::kRouting);
 }
 
-BufferId TokenDispatch::bring(BufferId tokens, const Routing& routing) {
+BufferId TokenDispatch::make_rows(BufferId tokens, const Routing& routing) {
   row_map_ = builder_.buffer("row_map", by_rows() ? shape_.sent : shape_.held, DataType::kInt64);
   weights_ = builder_.buffer("row_weights", shape_.held, DataType::kFp32);
-  read_counts(routing);
   BufferId probabilities = routing.probabilities;
-  if (!by_rows()) {
-    gather_routing_map(routing);
-    tokens = spread(tokens, false);
-    if (gathers()) {
-      const std::int64_t scores = this->tokens() * shape_.experts;
-      const BufferId all = builder_.buffer("gathered_routing", scores, DataType::kFp32);
-      builder_.collective("gather_routing", CollectiveKind::kAllGather, AxisGroup::kTensorExpert,
-                          scores, DataType::kFp32, {probabilities}, {all},
-                          CollectivePurpose::kRouting);
-      probabilities = all;
-    }
+  if (!by_rows() && gathers()) {
+    const std::int64_t scores = this->tokens() * shape_.experts;
+    const BufferId all = builder_.buffer("gathered_routing", scores, DataType::kFp32);
+    builder_.collective("gather_routing", CollectiveKind::kAllGather, AxisGroup::kTensorExpert,
+                        scores, DataType::kFp32, {probabilities}, {all},
+                        CollectivePurpose::kRouting);
+    probabilities = all;
   }
   const BufferId permuted = permute("permute", TokenMove::kPermute, false, this->tokens(), rows(),
                                     {tokens, probabilities, routing.chosen});
   builder_.also_writes({row_map_, weights_});
-  if (!by_rows()) return permuted;
-  const BufferId out = bring_rows(permuted, false);
+  return permuted;
+}
+
+BufferId TokenDispatch::bring(BufferId tokens, const Routing& routing) {
+  returned_.clear();
+  read_counts(routing);
+  if (!by_rows()) {
+    gather_routing_map(routing);
+    arrived_ = spread(tokens, false);
+    return make_rows(arrived_, routing);
+  }
+  const BufferId out = bring_rows(make_rows(tokens, routing), false);
   bring_weights(weights_);
   return out;
 }
 
-BufferId TokenDispatch::take_back(BufferId rows) {
-  if (by_rows()) rows = return_rows(rows, false);
+// Weights went to the experts in place: they are kept too.
+BufferId TokenDispatch::bring_again(BufferId tokens, const Routing& routing) {
+  if (!by_rows()) {
+    return make_rows(gathers() ? spread(tokens, false) : arrived_, routing);
+  }
+  const BufferId brought = weights_;
+  const BufferId rows = make_rows(tokens, routing);
+  if (shape_.group() == 1) return rows;
+  weights_ = brought;
+  return sort(gather_rows(shape_.ranks > 1 ? arrived_ : rows), false);
+}
+
+BufferId TokenDispatch::send_back(BufferId rows) {
+  if (by_rows()) return return_rows(rows, false);
   const BufferId sums =
       permute("unpermute", TokenMove::kUnpermute, false, tokens(), this->rows(), {rows, row_map_});
-  return by_rows() ? sums : collect(sums, false);
+  return collect(sums, false);
+}
+
+BufferId TokenDispatch::add_up(BufferId rows) {
+  if (!by_rows()) return rows;
+  return permute("unpermute", TokenMove::kUnpermute, false, tokens(), this->rows(),
+                 {rows, row_map_});
+}
+
+void TokenDispatch::send_back_again(BufferId rows) {
+  if (!by_rows()) {
+    permute("unpermute", TokenMove::kUnpermute, false, tokens(), this->rows(), {rows, row_map_});
+  } else if (shape_.group() == 1) {
+    returned_ = {rows};
+  } else {
+    sort(rows, false);
+  }
+}
+
+BufferId TokenDispatch::take_back_again() {
+  const BufferId last = returned_.back();
+  returned_.pop_back();
+  drop_returned();
+  return add_up(last);
+}
+
+void TokenDispatch::drop_returned() {
+  std::vector<BufferId>& reads = builder_.last().reads;
+  reads.insert(reads.end(), returned_.begin(), returned_.end());
+  returned_.clear();
 }
 
 BufferId TokenDispatch::bring_gradient(BufferId gradient) {

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "program/expert_shape.h"
 
@@ -28,7 +29,15 @@ class TokenDispatch {
   // Rows in the order of the experts, from tokens.
   BufferId bring(BufferId tokens, const Routing& routing);
   // The sum of each token's rows.
-  BufferId take_back(BufferId rows);
+  BufferId take_back(BufferId rows) { return add_up(send_back(rows)); }
+  // Both for torchtitan_op, which keeps what ranks have exchanged, and what the host has read
+  // (torchtitan/distributed/activation_checkpoint.py: all_to_all_single, reduce_scatter_tensor,
+  // _to_copy to the CPU).
+  BufferId bring_again(BufferId tokens, const Routing& routing);
+  void send_back_again(BufferId rows);
+  BufferId take_back_again();
+  // Nothing of the way back is made again; what is kept of it is dropped.
+  void drop_returned();
   // Gradients go both ways like this.
   BufferId bring_gradient(BufferId gradient);
   BufferId take_gradient_back(BufferId rows, BufferId weight_gradient);
@@ -40,6 +49,11 @@ class TokenDispatch {
   void beside(std::function<void()> write) { beside_ = std::move(write); }
 
  private:
+  BufferId send_back(BufferId rows);
+  BufferId add_up(BufferId rows);
+  // Rows out of tokens as they come here. Writes their places and weights.
+  BufferId make_rows(BufferId tokens, const Routing& routing);
+  BufferId gather_rows(BufferId rows);
   // These go the ways above: to the experts, and from them.
   BufferId bring_rows(BufferId rows, bool backward);
   BufferId return_rows(BufferId rows, bool backward);
@@ -72,6 +86,8 @@ class TokenDispatch {
   const ExpertShape& shape_;
   BlockBuilder& builder_;
   BufferId row_map_, weights_;
+  BufferId arrived_;                // rows or tokens from other ranks, of the latest forward
+  std::vector<BufferId> returned_;  // likewise, on the way back; the last one is read next
   std::function<void()> beside_;
 };
 

@@ -76,11 +76,11 @@ SortedJson parallelism(const Scenario& s) {
 SortedJson activation_checkpoint(const Scenario& s) {
   const Recompute& recompute = s.layout.recompute;
   const bool full = recompute.mode == RecomputeMode::kFull && recompute.layers == 0;
+  // Newer than the other keys, so it is written where it says something (pytorch/torchtitan#1580).
+  const bool stops = s.training.early_stop && !s.training.compile;
   if (full) {
     SortedJson out = {{"mode", "full"}};
-    // Newer than the other keys, so it is written where it says something
-    // (pytorch/torchtitan#1580).
-    if (s.training.early_stop && !s.training.compile) out["early_stop"] = true;
+    if (stops) out["early_stop"] = true;
     if (recompute.every == 1) return out;
     out["mode"] = "selective";
     out["selective_ac_option"] = fmt::format("{}", recompute.every);
@@ -89,8 +89,10 @@ SortedJson activation_checkpoint(const Scenario& s) {
   const bool by_operation = recompute.mode == RecomputeMode::kSelective &&
                             recompute.modules.has(RecomputedModule::kOperations) &&
                             recompute.layers == 0 && recompute.every == 1;
-  if (by_operation) return {{"mode", "selective"}, {"selective_ac_option", "op"}};
-  return {{"mode", "none"}};
+  if (!by_operation) return {{"mode", "none"}};
+  SortedJson out = {{"mode", "selective"}, {"selective_ac_option", "op"}};
+  if (stops) out["early_stop"] = true;
+  return out;
 }
 
 // torchao's two ways, by the names of their converters and recipes.

@@ -83,6 +83,10 @@ void dp2_zero3(VariantCase& c) {
   c.dp = 2;
   c.zero = 3;
 }
+void dp2_fsdp(VariantCase& c) {
+  dp2_zero3(c);
+  c.framework = "fsdp";
+}
 void megatron(VariantCase& c) {
   c.framework = "megatron";
   c.tp = 2;
@@ -101,6 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
         tested("LatentSelective", kLatent, selective), tested("LatentFull", kLatent, full),
         tested("LatentPp2ZbH1", kLatent, pp2_zb), tested("LatentDp2Zero3", kLatent, dp2_zero3),
         tested("LatentMegatron", kLatent, megatron),
+        tested("NormedHeadsFsdp", R"(,"query_key_norm":true)", dp2_fsdp, 2),
         tested("WholeQueriesTp2Sequence", kWholeQueries, tp2_sequence),
         tested("WholeQueriesMegatron", kWholeQueries, megatron)),
     [](const auto& tested) { return tested.param.name; });

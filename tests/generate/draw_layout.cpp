@@ -29,8 +29,7 @@ void draw_context_method(Draw& draw, Sketch& s) {
 }
 
 bool takes_operations(const Sketch& s) {
-  const bool plain = !s.model.mla && !s.model.moe && s.model.mtp_layers == 0 && !s.adapters;
-  return s.framework->recomputes_operations && plain && !s.unfused &&
+  return s.framework->recomputes_operations && !s.adapters && !s.unfused &&
          (s.tp == 1 || s.sequence_parallel);
 }
 

@@ -5,10 +5,13 @@
 // (torchtitan/distributed/activation_checkpoint.py).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
+#include <variant>
 
 #include "program/decoder_layer.h"
+#include "program/head_block.h"
 #include "program/program.h"
 #include "scenario_from.h"
 
@@ -17,11 +20,13 @@ namespace {
 
 constexpr std::int64_t kHidden = 512, kKeys = 128, kFfn = 1536, kTokens = 256, kHeads = 8;
 
-Scenario llama(const std::string& training, const std::string& layout = R"("tp": 1)") {
+Scenario llama(const std::string& training, const std::string& layout = R"("tp": 1)",
+               const std::string& model = R"(, "kv_heads": 2)") {
   return testing::scenario_from(R"({"stepcast": 1,
-    "model": {"name": "m", "layers": 2, "hidden": 512, "heads": 8, "kv_heads": 2, "ffn": 1536,
+    "model": {"name": "m", "layers": 2, "hidden": 512, "heads": 8, "ffn": 1536,
               "vocab": 1024, "mlp": "swiglu", "norm": "rmsnorm", "position": "rope",
-              "tied_embeddings": false, "biases": false},
+              "tied_embeddings": false, "biases": false)" +
+                                model + R"(},
     "cluster": {"base": "dgx-h100", "nodes": 1, "gpus": 8},
     "training": {"global_batch": 8, "sequence_length": 256, "framework": "fsdp",
                  "attention": "flash", )" +
@@ -32,7 +37,9 @@ Scenario llama(const std::string& training, const std::string& layout = R"("tp":
 }
 
 Block layer_of(const Scenario& scenario) {
-  return lower_decoder_layer(scenario, RecomputeMode::kSelective);
+  LayerKind kind;
+  kind.experts = scenario.model.moe.has_value();
+  return lower_decoder_layer(scenario, RecomputeMode::kSelective, BackwardForm::kWhole, kind);
 }
 
 // Elements of 16 bits that live from forward to backward, the layer's output among them.
@@ -44,9 +51,10 @@ std::int64_t saved_by(const Block& block) {
 std::map<std::string, std::int64_t> made_again(const Block& block) {
   std::map<std::string, std::int64_t> out;
   for (const Operation& operation : block.pass(Pass::kBackward).operations) {
-    const auto* product = std::get_if<Gemm>(&operation.work);
-    if (product != nullptr && operation.phase == Phase::kRecompute) {
-      out[operation.name] += product->n;
+    if (operation.phase != Phase::kRecompute) continue;
+    if (const auto* product = std::get_if<Gemm>(&operation.work)) out[operation.name] += product->n;
+    if (const auto* product = std::get_if<GroupedGemm>(&operation.work)) {
+      out[operation.name] += product->outputs;
     }
   }
   return out;
@@ -100,6 +108,115 @@ TEST(OperationRecompute, KeepsNoProductInFp8) {
   const std::map<std::string, std::int64_t> wanted{
       {"qkv", kHidden + 2 * kKeys}, {"attention_out", kHidden}, {"mlp_up", 2 * kFfn}};
   EXPECT_EQ(made_again(block), wanted);
+}
+
+// Latent attention has a product more where queries have a latent: what comes behind it changes
+// places, and the down projection is made again by eager autograd, which runs to the end.
+constexpr std::int64_t kPlain = 32, kRotary = 16, kValue = 48, kQueryLatent = 96, kLatent = 64;
+const std::string kOfQueries =
+    R"(, "mla": {"q_lora_rank": 96, "kv_lora_rank": 64, "qk_nope_head_dim": 32,
+                 "qk_rope_head_dim": 16, "v_head_dim": 48}, "kv_heads": 8)";
+const std::string kOfKeys = R"(, "mla": {"kv_lora_rank": 64, "qk_nope_head_dim": 32,
+                 "qk_rope_head_dim": 16, "v_head_dim": 48}, "kv_heads": 8)";
+
+TEST(OperationRecompute, OfLatentQueriesKeepsTheLatents) {
+  const auto block = [](const char* training) {
+    return layer_of(llama(training, R"("tp": 1)", kOfQueries));
+  };
+  const std::int64_t row =
+      kQueryLatent + kLatent + kRotary + kHeads * kValue + kHidden + kFfn + kHidden;
+  EXPECT_EQ(saved_by(block(R"("compile": true)")), kTokens * row);
+  EXPECT_EQ(saved_by(block(R"("compile": false)")), kTokens * row);
+  std::map<std::string, std::int64_t> wanted{{"query_up", kHeads * (kPlain + kRotary)},
+                                             {"key_value_up", kHeads * (kPlain + kValue)},
+                                             {"mlp_up", kFfn}};
+  EXPECT_EQ(made_again(block(R"("compile": true)")), wanted);
+  EXPECT_EQ(made_again(block(R"("compile": false, "early_stop": true)")), wanted);
+  wanted["mlp_down"] = kHidden;
+  EXPECT_EQ(made_again(block(R"("compile": false)")), wanted);
+}
+
+TEST(OperationRecompute, OfWholeQueriesKeepsWhatHeadsAreMadeOf) {
+  const Block block = layer_of(llama(R"("compile": true)", R"("tp": 1)", kOfKeys));
+  const std::int64_t heads = kHeads * (kPlain + kRotary + kPlain + kValue + kValue);
+  EXPECT_EQ(saved_by(block), kTokens * (heads + kFfn + kHidden));
+  const std::map<std::string, std::int64_t> wanted{
+      {"key_value_down", kLatent + kRotary}, {"attention_out", kHidden}, {"mlp_up", kFfn}};
+  EXPECT_EQ(made_again(block), wanted);
+}
+
+constexpr std::int64_t kExperts = 8, kTopK = 2, kExpertFfn = 384, kSharedFfn = 640;
+std::string experts_of(const std::string& more) {
+  return R"(, "moe": {"experts": 8, "top_k": 2, "ffn": 384)" + more + "}";
+}
+std::string experts(const std::string& more = "") {
+  return R"(, "kv_heads": 2)" + experts_of(more);
+}
+const std::string kShared = R"(, "shared_ffn": 640)";
+
+// Neither the router's product nor those of the experts are kept. A second forward that does not
+// stop early runs on behind the activation.
+TEST(OperationRecompute, KeepsNothingThatExpertsMake) {
+  const Block block = layer_of(llama(R"("compile": false)", R"("tp": 1)", experts()));
+  EXPECT_EQ(saved_by(block), kTokens * (kHidden + kKeys + kHidden + kHidden));
+  std::map<std::string, std::int64_t> wanted{{"qkv", kKeys},
+                                             {"attention_out", kHidden},
+                                             {"router", kExperts},
+                                             {"experts_up", 2 * kExpertFfn},
+                                             {"experts_down", kHidden}};
+  EXPECT_EQ(made_again(block), wanted);
+  wanted.erase("experts_down");
+  for (const char* stops : {R"("early_stop": true)", R"("compile": true)"}) {
+    EXPECT_EQ(made_again(layer_of(llama(stops, R"("tp": 1)", experts()))), wanted);
+  }
+}
+
+// Rows that came from other ranks are kept, on both ways, and their weights in fp32. Nothing is
+// sent again, and the host reads nothing again.
+TEST(OperationRecompute, KeepsTheRowsThatRanksExchange) {
+  for (const char* training : {R"("compile": true)", R"("compile": false)"}) {
+    const Block block = layer_of(llama(training, R"("ep": 2)", experts()));
+    const std::int64_t row = kHidden + kKeys + kHidden + kHidden, rows = kTokens * kTopK;
+    EXPECT_EQ(2 * saved_by(block), 2 * kTokens * row + 2 * 2 * rows * kHidden + 4 * rows);
+    for (const Operation& operation : block.pass(Pass::kBackward).operations) {
+      if (operation.phase != Phase::kRecompute) continue;
+      EXPECT_FALSE(std::holds_alternative<Collective>(operation.work)) << operation.name;
+      EXPECT_FALSE(std::holds_alternative<HostRead>(operation.work)) << operation.name;
+    }
+  }
+}
+
+// The shared expert's products count behind those of attention. It runs behind the routed ones,
+// which an early stop therefore does not cut off.
+TEST(OperationRecompute, CountsTheSharedExpertAsTheMlp) {
+  const Block block = layer_of(llama(R"("early_stop": true)", R"("tp": 1)", experts(kShared)));
+  std::map<std::string, std::int64_t> wanted{{"qkv", kKeys},
+                                             {"attention_out", kHidden},
+                                             {"router", kExperts},
+                                             {"experts_up", 2 * kExpertFfn},
+                                             {"experts_down", kHidden},
+                                             {"shared_up", kSharedFfn}};
+  EXPECT_EQ(made_again(block), wanted);
+  const std::int64_t row = kHidden + kKeys + kHidden + kHidden;
+  EXPECT_EQ(saved_by(block), kTokens * (row + kSharedFfn + kHidden));
+
+  const Block latent =
+      layer_of(llama(R"("compile": false)", R"("tp": 1)", kOfQueries + experts_of(kShared)));
+  wanted = {{"query_up", kHeads * (kPlain + kRotary)},
+            {"key_value_up", kHeads * (kPlain + kValue)},
+            {"router", kExperts},
+            {"experts_up", 2 * kExpertFfn},
+            {"experts_down", kHidden},
+            {"shared_up", kSharedFfn},
+            {"shared_down", kHidden}};
+  EXPECT_EQ(made_again(latent), wanted);
+}
+
+// The layer of a prediction module is a layer: its second forward is that of the others.
+TEST(OperationRecompute, OfAPredictionModuleIsThatOfALayer) {
+  const Scenario scenario =
+      llama(R"("compile": true)", R"("tp": 1)", R"(, "kv_heads": 2, "mtp_layers": 1)");
+  EXPECT_EQ(made_again(lower_head(scenario, BackwardForm::kWhole)), made_again(layer_of(scenario)));
 }
 
 }  // namespace

@@ -212,6 +212,12 @@ TEST(TorchtitanImport, TypesOfStatesAndCheckpointsThatStopEarlyGoOutAndIn) {
   const std::string written = write_torchtitan(testing::gpt(c), {}, "");
   EXPECT_TRUE(has(written, "dtype = \"bfloat16\"")) << written;
   EXPECT_TRUE(has(written, "early_stop = true")) << written;
+  Scenario chosen = testing::gpt(c);
+  chosen.layout.recompute.mode = RecomputeMode::kSelective;
+  chosen.layout.recompute.modules.named = {RecomputedModule::kOperations};
+  const std::string by_operation = write_torchtitan(chosen, {}, "");
+  EXPECT_TRUE(has(by_operation, "selective_ac_option = \"op\"")) << by_operation;
+  EXPECT_TRUE(has(by_operation, "early_stop = true")) << by_operation;
 }
 
 TEST(TorchtitanImport, ThePrintedJsonIsReadAsTheTomlIs) {

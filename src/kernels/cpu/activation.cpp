@@ -54,22 +54,23 @@ STEPCAST_INLINE void gelu_row_backward(const T* up, const T* bias, const T* grad
 }
 
 template <typename T>
-STEPCAST_INLINE void swiglu_row(const T* up, const T* bias, T* out, std::int64_t width) {
+STEPCAST_INLINE void swiglu_row(const T* up, const T* half, const T* bias, T* out,
+                                std::int64_t width) {
   const T* linear_bias = bias == nullptr ? nullptr : bias + width;
   for_packs<T>(width, [&](std::int64_t i, std::int64_t lanes) STEPCAST_BODY {
     const Pack<T> gate = with_bias(up, bias, i, lanes);
-    const Pack<T> linear = with_bias(up + width, linear_bias, i, lanes);
+    const Pack<T> linear = with_bias(half, linear_bias, i, lanes);
     store<T>(gate * sigmoid<T>(gate) * linear, out + i, lanes);
   });
 }
 
 template <typename T>
-STEPCAST_INLINE void swiglu_row_backward(const T* up, const T* bias, const T* gradient,
-                                         T* up_gradient, std::int64_t width) {
+STEPCAST_INLINE void swiglu_row_backward(const T* up, const T* half, const T* bias,
+                                         const T* gradient, T* up_gradient, std::int64_t width) {
   const T* linear_bias = bias == nullptr ? nullptr : bias + width;
   for_packs<T>(width, [&](std::int64_t i, std::int64_t lanes) STEPCAST_BODY {
     const Pack<T> gate = with_bias(up, bias, i, lanes);
-    const Pack<T> linear = with_bias(up + width, linear_bias, i, lanes);
+    const Pack<T> linear = with_bias(half, linear_bias, i, lanes);
     const Pack<T> dy = load(gradient + i, lanes);
     const Pack<T> open = sigmoid<T>(gate);
     const Pack<T> silu = gate * open;
@@ -82,13 +83,14 @@ STEPCAST_INLINE void swiglu_row_backward(const T* up, const T* bias, const T* gr
 
 template <typename T>
 void activation(ActivationKind kind, const T* up, const T* bias, T* out, std::int64_t rows,
-                std::int64_t width) {
+                std::int64_t width, const T* linear) {
   const bool swiglu = kind == ActivationKind::kSwiglu;
-  const std::int64_t up_width = swiglu ? 2 * width : width;
+  const std::int64_t stride = swiglu && linear == nullptr ? 2 * width : width;
   run_widest([&]() STEPCAST_BODY {
     for (std::int64_t row = 0; row < rows; ++row) {
-      const T* in = up + row * up_width;
-      swiglu ? swiglu_row(in, bias, out + row * width, width)
+      const T* in = up + row * stride;
+      const T* half = linear == nullptr ? in + width : linear + row * width;
+      swiglu ? swiglu_row(in, half, bias, out + row * width, width)
              : gelu_row(in, bias, out + row * width, width);
     }
   });
@@ -96,24 +98,27 @@ void activation(ActivationKind kind, const T* up, const T* bias, T* out, std::in
 
 template <typename T>
 void activation_backward(ActivationKind kind, const T* up, const T* bias, const T* gradient,
-                         T* up_gradient, std::int64_t rows, std::int64_t width) {
+                         T* up_gradient, std::int64_t rows, std::int64_t width, const T* linear) {
   const bool swiglu = kind == ActivationKind::kSwiglu;
   const std::int64_t up_width = swiglu ? 2 * width : width;
+  const std::int64_t stride = linear == nullptr ? up_width : width;
   run_widest([&]() STEPCAST_BODY {
     for (std::int64_t row = 0; row < rows; ++row) {
-      const T* in = up + row * up_width;
+      const T* in = up + row * stride;
+      const T* half = linear == nullptr ? in + width : linear + row * width;
       const T* dy = gradient + row * width;
       T* dx = up_gradient + row * up_width;
-      swiglu ? swiglu_row_backward(in, bias, dy, dx, width)
+      swiglu ? swiglu_row_backward(in, half, bias, dy, dx, width)
              : gelu_row_backward(in, bias, dy, dx, width);
     }
   });
 }
 
-#define STEPCAST_INSTANTIATE(T)                                                                 \
-  template void activation(ActivationKind, const T*, const T*, T*, std::int64_t, std::int64_t); \
-  template void activation_backward(ActivationKind, const T*, const T*, const T*, T*,           \
-                                    std::int64_t, std::int64_t);
+#define STEPCAST_INSTANTIATE(T)                                                                \
+  template void activation(ActivationKind, const T*, const T*, T*, std::int64_t, std::int64_t, \
+                           const T*);                                                          \
+  template void activation_backward(ActivationKind, const T*, const T*, const T*, T*,          \
+                                    std::int64_t, std::int64_t, const T*);
 STEPCAST_INSTANTIATE(float)
 STEPCAST_INSTANTIATE(double)
 

@@ -156,12 +156,12 @@ class CpuKernels final : public Kernels {
   }
   void activation(const ActivationArguments& call) override {
     cpu::activation<float>(call.kind, floats(call.up), floats(call.bias), floats(call.out),
-                           call.rows, call.width);
+                           call.rows, call.width, floats(call.linear));
   }
   void activation_backward(const ActivationGradientArguments& call) override {
     cpu::activation_backward<float>(call.kind, floats(call.up), floats(call.bias),
                                     floats(call.gradient), floats(call.up_gradient), call.rows,
-                                    call.width);
+                                    call.width, floats(call.linear));
     if (!call.bias_gradient) return;
     const std::int64_t up_width =
         call.kind == ActivationKind::kSwiglu ? 2 * call.width : call.width;
