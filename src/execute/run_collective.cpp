@@ -87,6 +87,9 @@ class BlockCollective {
     const Slice own = slice_of(count, members, place);
     switch (collective.kind) {
       case CollectiveKind::kAllReduce:
+        if (call.operation.reads[0] != call.operation.writes[0]) {
+          before_ = {call.read(0), call.write(0), count};
+        }
         return move(call.write(0), count);
       case CollectiveKind::kAllGather:
         before_ = own_part(call, own);

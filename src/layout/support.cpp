@@ -177,16 +177,10 @@ void check_deferred_head(const Scenario& s, Findings& findings) {
 
 // torchtitan_op knows the operations of layers whose weights are trained.
 void check_recomputed_operations(const Scenario& s, Findings& findings) {
-  if (!findings.trusts({"layout.recompute", "training.mode", "training.attention", "layout.tp",
-                        "layout.sequence_parallel"})) {
-    return;
-  }
+  if (!findings.trusts({"layout.recompute", "training.mode", "training.attention"})) return;
   if (!s.layout.recompute.modules.has(RecomputedModule::kOperations)) return;
   std::string_view beside;
   if (s.training.trains_adapters()) beside = "adapters";
-  if (s.layout.tp > 1 && !s.layout.sequence_parallel) {
-    beside = "tensor parallelism but without sequence parallelism";
-  }
   if (s.training.attention == AttentionKernel::kUnfused) beside = "unfused attention";
   if (beside.empty()) return;
   findings.unsupported("layout.recompute.modules",

@@ -231,13 +231,6 @@ class Checker {
            "tokens of a rank x top_k a multiple of the experts");
   }
 
-  void check_recompute() {
-    const Recompute& recompute = scenario_.layout.recompute;
-    if (!cuda_ || !recompute.modules.has(RecomputedModule::kOperations)) return;
-    refuse("layout.recompute.modules", "recomputing torchtitan_op is",
-           "validate --backend cpu, or mode full");
-  }
-
   void check_offload(const Offload& offload) {
     constexpr const char* kOptimizer = "layout.offload.optimizer";
     if (cuda_) return refuse(kOptimizer, "an update in host memory is", "validate --backend cpu");
@@ -268,7 +261,6 @@ class Checker {
   }
 
   void check_layout() {
-    check_recompute();
     const Model& model = scenario_.model;
     const Layout& layout = scenario_.layout;
     if (model.kv_heads < layout.tp) {

@@ -86,7 +86,7 @@ AttentionBuffers LayerLowering::attention(BufferId input) {
   }
   out.left = weights_.attention_out.take(builder_, out.core.context, keeps_);
   out.projected = weights_.attention_out.forward(builder_, out.left);
-  out.branch = builder_.leave_region("attention_reduced", out.projected.y);
+  out.branch = leave("attention_reduced", out.projected.y, projections() + 1);
   join(out);
   return out;
 }
@@ -129,14 +129,15 @@ void LayerLowering::project_again(AttentionBuffers& saved) {
 void LayerLowering::leave_attention_again(AttentionBuffers& saved) {
   const bool compiled = scenario_.training.compile;
   saved.left = weights_.attention_out.take(builder_, saved.core.context, keeps_);
-  if (model_.parallel_block && compiled) return;  // nobody reads the sum
-  const bool is_partial = shape_.tp > 1;          // its sum is kept
-  if (kept_.has(projections() + 1)) {
+  if (model_.parallel_block && compiled) return;    // nobody reads the sum
+  const bool scattered = shape_.sequence_parallel;  // it is kept then
+  const std::int64_t number = projections() + 1;
+  if (kept_.has(number)) {
     if (!compiled) builder_.last().reads.push_back(saved.projected.y);
-  } else if (!is_partial || !compiled) {
+  } else if (!scattered || !compiled) {
     saved.projected = weights_.attention_out.forward(builder_, saved.left);
-    if (!is_partial) saved.branch = saved.projected.y;
   }
+  if (!scattered) saved.branch = leave("attention_reduced", saved.projected.y, number);
   join(saved);
 }
 

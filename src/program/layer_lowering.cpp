@@ -146,6 +146,17 @@ BufferId LayerLowering::forward(BufferId input, RecomputeMode mode) {
   return fed_.output;
 }
 
+BufferId LayerLowering::leave(const char* name, BufferId partial, std::int64_t number) {
+  const bool stays = kept_.chooses() && kept_.has(number);
+  const bool summed = shape_.tp > 1 && !shape_.sequence_parallel;
+  if (!stays || !summed) return builder_.leave_region(name, partial);
+  const std::int64_t elements = shape_.tokens * shape_.hidden;
+  const BufferId sum = builder_.activation(name, elements);
+  builder_.collective(name, CollectiveKind::kAllReduce, AxisGroup::kTensor, elements, shape_.type,
+                      {partial}, {sum});
+  return sum;
+}
+
 // Remakes what torchtitan_op drops. A compiled graph holds what backward reads and no more; eager
 // autograd runs a dropped product again, even if its follower was kept, and keeps the last.
 void LayerLowering::recompute_operations() {

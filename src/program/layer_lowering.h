@@ -113,7 +113,11 @@ class LayerLowering {
   KeptProducts kept_behind_attention() const { return kept_.behind(projections() + 1); }
   std::int64_t halves() const { return model_.mlp == Mlp::kSwiglu ? 2 : 1; }
   std::int64_t dropped_ups() const { return kept_behind_attention().dropped(up_width(), halves()); }
+  std::int64_t down_number() const { return projections() + 1 + halves() + 1; }
   bool splits_keys() const { return !latent_ && kept_.chooses() && kept_.has(1); }
+  // Ends a region that tensor parallelism cuts, behind the product with this number. Where that is
+  // kept, ranks that sum it leave it as it is.
+  BufferId leave(const char* name, BufferId partial, std::int64_t number);
   void recompute_operations();
   void project_again(AttentionBuffers& saved);
   void leave_attention_again(AttentionBuffers& saved);

@@ -40,7 +40,7 @@ MlpBuffers LayerLowering::mlp(AttentionBuffers& attended) {
   } else {
     dense(out);
     out.down = weights_.mlp_down.forward(builder_, out.left);
-    out.branch = builder_.leave_region("mlp_reduced", out.down.y);
+    out.branch = leave("mlp_reduced", out.down.y, down_number());
   }
   const BufferId branch = norms_branches() ? builder_.norm("mlp_post_norm", weights_.mlp_post_norm,
                                                            out.branch, shape_.rows, h)
@@ -59,16 +59,16 @@ void LayerLowering::dense(MlpBuffers& out) {
 
 // The MLP's part of recompute_operations(). The norm behind an MLP reads its output again.
 void LayerLowering::feed_again(MlpBuffers& saved) {
-  const bool eager = !scenario_.training.compile, whole = shape_.tp == 1;
+  const bool eager = !scenario_.training.compile, scattered = shape_.sequence_parallel;
   saved.entered = weights_.mlp_up.enter(builder_, "mlp_input", saved.normed, keeps_);
   saved.up = weights_.mlp_up.make_again(builder_, saved.entered, saved.up, {}, dropped_ups());
   activate(saved);
-  if (kept_behind_attention().has(halves() + 1)) {
-    if (eager) builder_.last().reads.push_back(saved.down.y);
-  } else if ((eager && !scenario_.training.early_stop) || (whole && norms_branches())) {
-    saved.down = weights_.mlp_down.forward(builder_, saved.left);
-    if (whole) saved.branch = saved.down.y;
-  }
+  const bool kept = kept_.has(down_number());
+  if (kept && eager) builder_.last().reads.push_back(saved.down.y);
+  const bool runs_on = eager && !scenario_.training.early_stop;
+  if (!runs_on && (scattered || !norms_branches())) return;
+  if (!kept) saved.down = weights_.mlp_down.forward(builder_, saved.left);
+  if (!scattered) saved.branch = leave("mlp_reduced", saved.down.y, down_number());
 }
 
 void LayerLowering::activate(MlpBuffers& out) {

@@ -75,7 +75,7 @@ Recomputed recomputed(const std::string& name, const char* model, const char* tr
   out.many.training = training;
   out.many.layout =
       R"(,"recompute":{"mode":"selective","modules":["torchtitan_op"]})" + std::string(layout);
-  if (tp > 1) out.many.layout += R"(,"sequence_parallel":true)";
+  if (tp > 1 && *layout == 0) out.many.layout += R"(,"sequence_parallel":true)";
   out.many.experts = ep > 0;
   out.many.ep = ep > 0 ? ep : 1;
   return out;
@@ -83,16 +83,21 @@ Recomputed recomputed(const std::string& name, const char* model, const char* tr
 
 const char* const kCompiled = R"(,"compile":true)";
 const char* const kStops = R"(,"early_stop":true)";
+const char* const kSums = R"(,"sequence_parallel":false)";
 
 INSTANTIATE_TEST_SUITE_P(
     Layers, OperationRecompute,
     ::testing::Values(
         recomputed("Grouped", kGrouped), recomputed("Compiled", kGrouped, kCompiled),
-        recomputed("Tp2", kGrouped, "", 0, 2), recomputed("NormedHeads", kNormedHeads),
+        recomputed("Tp2", kGrouped, "", 0, 2), recomputed("Tp2Sums", kGrouped, "", 0, 2, kSums),
+        recomputed("NormedHeads", kNormedHeads),
         recomputed("BetweenNorms", kBetweenNorms, kCompiled), recomputed("Latent", kLatent),
         recomputed("LatentCompiled", kLatent, kCompiled),
-        recomputed("LatentTp2", kLatent, "", 0, 2), recomputed("WholeQueries", kWholeQueries),
-        recomputed("Experts", kExperts, "", 1), recomputed("ExpertsEp2", kExperts, "", 2),
+        recomputed("BetweenNormsTp2Sums", kBetweenNorms, "", 0, 2, kSums),
+        recomputed("LatentTp2", kLatent, "", 0, 2),
+        recomputed("LatentTp2Sums", kLatent, kCompiled, 0, 2, kSums),
+        recomputed("WholeQueries", kWholeQueries), recomputed("Experts", kExperts, "", 1),
+        recomputed("ExpertsEp2", kExperts, "", 2),
         recomputed("ExpertsEp2Compiled", kExperts, kCompiled, 2),
         recomputed("ExpertsEp2Stop", kExperts, kStops, 2),
         recomputed("ExpertsEp2Tp2", kExperts, "", 2, 2),

@@ -29,8 +29,7 @@ void draw_context_method(Draw& draw, Sketch& s) {
 }
 
 bool takes_operations(const Sketch& s) {
-  return s.framework->recomputes_operations && !s.adapters && !s.unfused &&
-         (s.tp == 1 || s.sequence_parallel);
+  return s.framework->recomputes_operations && !s.adapters && !s.unfused;
 }
 
 json recomputed_modules(Draw& draw, const Sketch& s) {

@@ -85,6 +85,28 @@ TEST(Activation, GradientEqualsCentralDifferences) {
   }
 }
 
+TEST(Activation, ReadsHalvesThatLieApartAsThoseOfRows) {
+  for (const std::int64_t width : kWidths) {
+    const auto up = numbers(kRows * 2 * width, 6), bias = numbers(2 * width, 7);
+    const auto probe = numbers(kRows * width, 8);
+    std::vector<double> gates, linear;
+    for (auto row = up.begin(); row != up.end(); row += 2 * width) {
+      gates.insert(gates.end(), row, row + width);
+      linear.insert(linear.end(), row + width, row + 2 * width);
+    }
+    constexpr auto kKind = ActivationKind::kSwiglu;
+    auto whole = zeros<double>(kRows * width), apart = whole;
+    activation(kKind, up.data(), bias.data(), whole.data(), kRows, width);
+    activation(kKind, gates.data(), bias.data(), apart.data(), kRows, width, linear.data());
+    EXPECT_EQ(apart, whole);
+    auto of_whole = up, of_apart = up;
+    activation_backward(kKind, up.data(), bias.data(), probe.data(), of_whole.data(), kRows, width);
+    activation_backward(kKind, gates.data(), bias.data(), probe.data(), of_apart.data(), kRows,
+                        width, linear.data());
+    EXPECT_EQ(of_apart, of_whole);
+  }
+}
+
 TEST(Activation, FarFromZeroIsIdentityOrNothing) {
   const std::vector<float> up = {-1e4F, -60, 60, 1e4F};
   auto out = zeros<float>(4);

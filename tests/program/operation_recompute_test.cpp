@@ -145,6 +145,33 @@ TEST(OperationRecompute, OfWholeQueriesKeepsWhatHeadsAreMadeOf) {
   EXPECT_EQ(made_again(block), wanted);
 }
 
+// Results that ranks have only summed are summed again; what a kept product gave them is read
+// again.
+TEST(OperationRecompute, SumsAgainWhatIsNotScattered) {
+  const auto sums = [](const std::string& training, const std::string& model) {
+    const Block block = layer_of(llama(training, R"("tp": 4, "sequence_parallel": false)", model));
+    std::map<std::string, std::int64_t> out = made_again(block);
+    for (const Operation& operation : block.pass(Pass::kBackward).operations) {
+      const auto* collective = std::get_if<Collective>(&operation.work);
+      if (collective == nullptr || operation.phase != Phase::kRecompute) continue;
+      EXPECT_EQ(collective->kind, CollectiveKind::kAllReduce);
+      ++out[operation.name];
+    }
+    return out;
+  };
+  const std::string keys = R"(, "kv_heads": 4)";
+  std::map<std::string, std::int64_t> wanted{{"qkv", kKeys / 2},
+                                             {"attention_out", kHidden},
+                                             {"attention_reduced", 1},
+                                             {"mlp_up", kFfn / 4}};
+  EXPECT_EQ(sums(R"("compile": true)", keys), wanted);
+  wanted["mlp_reduced"] = 1;
+  EXPECT_EQ(sums(R"("compile": false)", keys), wanted);
+  const std::map<std::string, std::int64_t> latent = sums(R"("compile": true)", kOfQueries);
+  EXPECT_EQ(latent.count("attention_out"), 0U);
+  EXPECT_EQ(latent.at("attention_reduced"), 1);
+}
+
 constexpr std::int64_t kExperts = 8, kTopK = 2, kExpertFfn = 384, kSharedFfn = 640;
 std::string experts_of(const std::string& more) {
   return R"(, "moe": {"experts": 8, "top_k": 2, "ffn": 384)" + more + "}";

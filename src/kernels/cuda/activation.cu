@@ -103,7 +103,7 @@ __device__ inline BothHalves swiglu_backward(const Input<T>& in, const SwigluRow
     d.gate.at[i] = dy.at[i] * slopes.gate;
     d.linear.at[i] = dy.at[i] * slopes.linear;
   }
-  T* to = up_gradient + row * in.stride + column;
+  T* to = up_gradient + row * 2 * width + column;
   store_eight(d.gate, to, count, in.chunks);
   store_eight(d.linear, to + width, count, in.chunks);
   return d;
@@ -139,10 +139,10 @@ __global__ void swiglu_rows_backward_sums(Input<T> in, const T* gradient, T* up_
 
 template <typename T>
 void activation(ActivationKind kind, const T* up, const T* bias, T* out, std::int64_t rows,
-                std::int64_t width, Stream stream) {
+                std::int64_t width, Stream stream, const T* linear) {
   if (rows == 0 || width == 0) return;
   const bool swiglu = kind == ActivationKind::kSwiglu;
-  const Input<T> in{up, bias, swiglu ? 2 * width : width, in_chunks(width, up, bias, out)};
+  const Input<T> in = input(swiglu, up, linear, bias, width, in_chunks(width, out));
   const RowGrid grid = row_grid(rows, width);
   launch("activation", swiglu ? swiglu_rows<T> : gelu_rows<T>, dim3(grid.across, grid.down),
          grid.threads, 0, stream, in, out, rows, width);
@@ -151,11 +151,12 @@ void activation(ActivationKind kind, const T* up, const T* bias, T* out, std::in
 template <typename T, typename Gradient>
 void activation_backward(ActivationKind kind, const T* up, const T* bias, const T* gradient,
                          T* up_gradient, const ActivationBias<Gradient>* bias_gradient,
-                         std::int64_t rows, std::int64_t width, Stream stream) {
+                         std::int64_t rows, std::int64_t width, Stream stream, const T* linear) {
   if (width == 0) return;
   const bool swiglu = kind == ActivationKind::kSwiglu;
   const std::int64_t up_width = swiglu ? 2 * width : width;
-  const Input<T> in{up, bias, up_width, in_chunks(width, up, bias, gradient, up_gradient)};
+  const Input<T> in =
+      input(swiglu, up, linear, bias, width, in_chunks(width, gradient, up_gradient));
   if (bias_gradient == nullptr) {
     if (rows == 0) return;
     const RowGrid grid = row_grid(rows, width);
@@ -178,10 +179,10 @@ void activation_backward(ActivationKind kind, const T* up, const T* bias, const 
 #define STEPCAST_INSTANTIATE_GRADIENT(T, Gradient)                                               \
   template void activation_backward(ActivationKind, const T*, const T*, const T*, T*,            \
                                     const ActivationBias<Gradient>*, std::int64_t, std::int64_t, \
-                                    Stream);
+                                    Stream, const T*);
 #define STEPCAST_INSTANTIATE(T)                                                                \
   template void activation(ActivationKind, const T*, const T*, T*, std::int64_t, std::int64_t, \
-                           Stream);                                                            \
+                           Stream, const T*);                                                  \
   STEPCAST_INSTANTIATE_GRADIENT(T, T)
 STEPCAST_INSTANTIATE(float)
 STEPCAST_INSTANTIATE(Bf16)

@@ -29,15 +29,26 @@ template <typename T>
 struct Input {
   const T* up;
   const T* bias;
-  std::int64_t stride;  // of up
+  std::int64_t stride;  // of up, and of the linear half
   bool chunks;
+  const T* linear;  // half of SwiGLU
 };
+
+// Halves of SwiGLU lie in one row unless `linear` is not null. `chunks`: of the other arrays.
+template <typename T>
+Input<T> input(bool swiglu, const T* up, const T* linear, const T* bias, std::int64_t width,
+               bool chunks) {
+  const bool packed = swiglu && linear == nullptr;
+  const T* half = packed ? up + width : linear;
+  return {up, bias, packed ? 2 * width : width, chunks && in_chunks(width, up, bias, half), half};
+}
 
 // `side` 1 is the linear half of SwiGLU.
 template <typename T>
 __device__ inline PackedEight<T> load_up(const Input<T>& in, std::int64_t row, std::int64_t column,
                                          std::int64_t width, int side) {
-  return load_packed(in.up + row * in.stride + side * width + column, width - column, in.chunks);
+  const T* half = side == 0 ? in.up : in.linear;
+  return load_packed(half + row * in.stride + column, width - column, in.chunks);
 }
 
 // x + bias

@@ -11,10 +11,11 @@
 
 namespace stepcast::cuda {
 
-// up: rows x (width or 2*width); out: rows x width. `bias` may be null.
+// up: rows x (width or 2*width); out: rows x width. `bias` may be null. `linear`, where it is not
+// null, holds the second halves of SwiGLU's rows, and `up` the first.
 template <typename T>
 void activation(ActivationKind kind, const T* up, const T* bias, T* out, std::int64_t rows,
-                std::int64_t width, Stream stream);
+                std::int64_t width, Stream stream, const T* linear = nullptr);
 
 // Asks backward for the gradient of the bias, and says whether it overwrites `gradient` or adds.
 template <typename Gradient>
@@ -28,6 +29,7 @@ struct ActivationBias {
 template <typename T, typename Gradient>
 void activation_backward(ActivationKind kind, const T* up, const T* bias, const T* gradient,
                          T* up_gradient, const ActivationBias<Gradient>* bias_gradient,
-                         std::int64_t rows, std::int64_t width, Stream stream);
+                         std::int64_t rows, std::int64_t width, Stream stream,
+                         const T* linear = nullptr);
 
 }  // namespace stepcast::cuda

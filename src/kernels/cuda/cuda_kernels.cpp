@@ -267,7 +267,7 @@ void CudaKernels::activation(const ActivationArguments& call) {
   with_type(call.up, [&](auto x) {
     using T = decltype(x);
     cuda::activation(call.kind, call.up.as<const T>(), call.bias.as<const T>(), call.out.as<T>(),
-                     call.rows, call.width, stream_);
+                     call.rows, call.width, stream_, call.linear.as<const T>());
   });
 }
 
@@ -277,7 +277,7 @@ void CudaKernels::activation_backward(const ActivationGradientArguments& call) {
     using T = decltype(x);
     cuda::activation_backward(call.kind, call.up.as<const T>(), call.bias.as<const T>(),
                               call.gradient.as<const T>(), call.up_gradient.as<T>(), of_bias,
-                              call.rows, call.width, stream_);
+                              call.rows, call.width, stream_, call.linear.as<const T>());
   };
   if (!call.bias_gradient) {
     return with_type(call.up, [&](auto x) {

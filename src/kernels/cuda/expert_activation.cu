@@ -102,7 +102,7 @@ void expert_activation(ActivationKind kind, const T* up, const float* weights, T
                        std::int64_t rows, std::int64_t width, Stream stream) {
   if (rows == 0 || width == 0) return;
   const bool gated = kind == ActivationKind::kSwiglu;
-  const Input<T> in{up, nullptr, gated ? 2 * width : width, in_chunks(width, up, out)};
+  const Input<T> in = input<T>(gated, up, nullptr, nullptr, width, in_chunks(width, out));
   const RowGrid grid = row_grid(rows, width);
   launch("expert_activation", gated ? weighed_swiglu<T> : weighed_gelu<T>,
          dim3(grid.across, grid.down), grid.threads, 0, stream, in, weights, out, rows, width);
@@ -114,8 +114,8 @@ void expert_activation_backward(ActivationKind kind, const T* up, const float* w
                                 std::int64_t rows, std::int64_t width, Stream stream) {
   if (rows == 0 || width == 0) return;
   const bool gated = kind == ActivationKind::kSwiglu;
-  const Input<T> in{up, nullptr, gated ? 2 * width : width,
-                    in_chunks(width, up, gradient, up_gradient)};
+  const Input<T> in =
+      input<T>(gated, up, nullptr, nullptr, width, in_chunks(width, gradient, up_gradient));
   const std::int64_t eights = (width + kEight - 1) / kEight;
   const std::int64_t threads = (eights + kWarp - 1) / kWarp * kWarp;
   launch("expert_activation_backward",

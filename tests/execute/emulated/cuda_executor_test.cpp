@@ -319,6 +319,20 @@ void ep2_beside(VariantCase& c) {
   c.layout = R"(,"overlap":{"ep":true})";
 }
 
+void by_operation(VariantCase& c) {
+  c.framework = "fsdp";
+  c.kv_heads = 2;
+  c.dp = 2;
+  c.zero = 3;
+  c.micro_batch = 2;
+  c.layout = R"(,"recompute":{"mode":"selective","modules":["torchtitan_op"]})";
+}
+void ep2_by_operation(VariantCase& c) {
+  by_operation(c);
+  c.ep = 2;
+  c.experts = true;
+}
+
 void context(VariantCase& c, int cp, const char* method) {
   c.kv_heads = 2;
   c.global_batch = 2;
@@ -354,6 +368,9 @@ INSTANTIATE_TEST_SUITE_P(OnGpus, Variants,
                                            variant_on_gpus("UnevenEp2", kUneven, ep2),
                                            variant_on_gpus("BiasedEp2", kBiased, ep2),
                                            variant_on_gpus("BiasedEp2Etp2", kBiased, etp2),
+                                           variant_on_gpus("ByOperation", kSinks, by_operation),
+                                           variant_on_gpus("SharedEp2ByOperation", kSharedExperts,
+                                                           ep2_by_operation),
                                            variant_on_gpus("SinksTp2", kSinks, tp2),
                                            variant_on_gpus("SinksExchange2", kSinks, exchange2),
                                            variant_on_gpus("PredictingTp2", kPredicting, tp2),

@@ -79,6 +79,34 @@ TYPED_TEST(Activation, EqualsTheCpu) {
   }
 }
 
+TYPED_TEST(Activation, ReadsHalvesThatLieApart) {
+  using T = TypeParam;
+  constexpr auto kKind = ActivationKind::kSwiglu;
+  constexpr std::int64_t kRows = 3;
+  for (const std::int64_t width : {3, 64}) {
+    const auto gates = numbers_as<T>(kRows * width, 1), linear = numbers_as<T>(kRows * width, 2);
+    const auto probe = numbers_as<T>(kRows * width, 3);
+    std::vector<T> rows;
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      for (const auto& half : {gates, linear}) {
+        rows.insert(rows.end(), half.begin() + row * width, half.begin() + (row + 1) * width);
+      }
+    }
+    const DeviceArray<T> whole(rows), first(gates), second(linear), gradient(probe);
+    const DeviceArray<T> out(kRows * width), of_halves(kRows * width);
+    activation<T>(kKind, whole.data(), nullptr, out.data(), kRows, width, nullptr);
+    activation<T>(kKind, first.data(), nullptr, of_halves.data(), kRows, width, nullptr,
+                  second.data());
+    EXPECT_EQ(widened(of_halves.on_host()), widened(out.on_host()));
+    const DeviceArray<T> dx(2 * kRows * width), dx_of_halves(2 * kRows * width);
+    activation_backward<T, T>(kKind, whole.data(), nullptr, gradient.data(), dx.data(), nullptr,
+                              kRows, width, nullptr);
+    activation_backward<T, T>(kKind, first.data(), nullptr, gradient.data(), dx_of_halves.data(),
+                              nullptr, kRows, width, nullptr, second.data());
+    EXPECT_EQ(widened(dx_of_halves.on_host()), widened(dx.on_host()));
+  }
+}
+
 TYPED_TEST(Activation, FarOutItIsTheIdentityOrNothing) {
   using T = TypeParam;
   const DeviceArray<T> up(as<T>(std::vector<float>{200, -200, 30, -30})), out(4);
