@@ -241,8 +241,11 @@ class ScenarioDraw : Draws {
     if (chance(5)) out["host_sync_at_batch"] = chance(2);
     if (framework == "megatron" && chance(5)) {
       out["optimizer"] = "muon";
-      if (chance(2)) out["muon_mode"] = word({"duplicated", "distributed", "layer"});
+      if (chance(2)) {
+        out["muon_mode"] = word({"duplicated", "distributed", "layer", "blockwise"});
+      }
     }
+    if (framework == "deepspeed" && chance(5)) out["optimizer"] = "muon";
     if (chance(6)) out["software"] = "a label";
     return out;
   }

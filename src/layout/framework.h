@@ -46,7 +46,10 @@ struct FrameworkTraits {
   bool pairs_passes = false;           // exchanges tokens beside another micro-batch
   bool hides_in_exchanges = false;     // runs shared experts beside the exchanges of tokens
   bool defers_head = false;            // has layout.defer_head_wgrad
-  bool has_muon = false;               // deals whole matrices to data ranks
+  // Muon: with these stages of zero, and in these modes, the usual one first.
+  bool has_muon = false;
+  int most_zero_of_muon = 3;
+  std::span<const MuonMode> muon_modes = {};
   // Each can leave its optimizer to host memory. It can leave these there too, or to disks.
   struct OffloadTraits {
     bool parts = false;          // a fraction of the optimizer, with any zero

@@ -423,31 +423,6 @@ void check_zero(const Scenario& s, Findings& findings) {
   }
 }
 
-// Megatron-LM, arguments.py and optimizer_config.py; the rest is not supported yet.
-void check_optimizer(const Scenario& s, const Stated& stated, Findings& findings) {
-  const Training& t = s.training;
-  if (!findings.trusts({"training.optimizer", "training.framework"})) return;
-  if (t.optimizer != Optimizer::kMuon) {
-    if (stated.has("training.muon_mode")) {
-      findings.illegal("training.muon_mode", fmt::format("with optimizer {}", name_of(t.optimizer)),
-                       "optimizer muon");
-    }
-    return;
-  }
-  if (t.trains_adapters()) {
-    findings.illegal("training.optimizer", "muon of adapters", "adamw, or mode pretrain");
-  }
-  if (t.moments_precision != DataType::kFp32) {
-    findings.illegal(
-        "training.moments_precision",
-        fmt::format("{} with muon, whose momentum is fp32", name_of(t.moments_precision)), "fp32");
-  }
-  if (s.layout.shard_group > 0) {
-    findings.illegal("layout.shard_group", "muon deals whole matrices to all data ranks",
-                     "all, or optimizer adamw");
-  }
-}
-
 void check_early_stop(const Scenario& s, Findings& findings) {
   if (!s.training.early_stop || !findings.trusts({"training.framework"})) return;
   const FrameworkTraits& framework = traits_of(s.training.framework);
@@ -503,7 +478,6 @@ void check_legality(const Scenario& scenario, const Stated& stated, Findings& fi
   if (check_overlap != nullptr) check_overlap(scenario, findings);
   check_precision(scenario, stated, findings);
   check_optimizer(scenario, stated, findings);
-  check_small_optimizer(scenario, findings);
   check_offload(scenario, findings);
   check_attention(scenario, stated, findings);
   check_documents(scenario, stated, findings);

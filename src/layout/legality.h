@@ -21,7 +21,7 @@ void check_precision(const Scenario& scenario, const Stated& stated, Findings& f
 void check_documents(const Scenario& scenario, const Stated& stated, Findings& findings);
 // States in host memory and on disks, and optimizers with small states.
 void check_offload(const Scenario& scenario, Findings& findings);
-void check_small_optimizer(const Scenario& scenario, Findings& findings);
+void check_optimizer(const Scenario& scenario, const Stated& stated, Findings& findings);
 
 void check_support(const Scenario& scenario, Findings& findings);
 

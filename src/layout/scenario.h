@@ -30,7 +30,11 @@ enum class GradClip { kGlobal, kPostValidation, kNone };
 enum class TrainingMode { kPretrain, kLora, kQlora };
 enum class Optimizer { kAdamW, kMuon, kAdamW8bit, kAdafactor, kSgd };
 // How Muon's products of a matrix that tensor parallelism cuts are dealt to its ranks.
-enum class MuonMode { kDuplicated, kDistributed, kLayer };
+enum class MuonMode { kDuplicated, kDistributed, kLayer, kBlockwise };
+// How the ranks that share states deal Muon's matrices to each other. Each has the states of whole
+// matrices; or the states are flat shards, and a rank works on each matrix that its own touches, on
+// its turn of all matrices, which it gathers, or on those that it owns, which others send it.
+enum class MuonDeal { kMatrices, kTouched, kTurns, kOwners };
 // With fp4: all products of layers, or those of MLP and experts, and the others in fp8 (mxfp8).
 enum class Fp4Products { kAll, kMlp };
 // Offloaded states lie in a node's memory, or on its disks.
@@ -246,7 +250,7 @@ struct FrameworkRules {
   bool shards_parameters_with_gradients = false;  // zero 2 shards parameters as zero 3 does
   bool buckets_at_entrance_only = false;          // later stages and chunks reduce in one bucket
   bool cuts_full_buckets = false;  // a bucket ends where it is full, inside a matrix too
-  // Zero 1 sums whole gradients on every rank, although each updates only its shard.
+  // Whole gradients are summed on every rank, although each updates only its shard.
   bool sums_whole_gradients = false;
   // Gradients are copied into flat tensors: into a bucket to be reduced, and in fp32 to update.
   bool copies_flat_gradients = false;
@@ -255,6 +259,10 @@ struct FrameworkRules {
   bool gathers_by_matrix = false;  // zero 3 gathers and reduces each matrix by itself
   // Zero 3 gathers into a list of one tensor per rank, which the host copies one by one, and waits.
   bool gathers_into_lists = false;
+  MuonDeal muon_deal = MuonDeal::kMatrices;
+  // Newton's and Schulz's iterations run on the product of a matrix with itself, in fp16; and
+  // matrices are as the model's code has them, packed ones too.
+  bool muon_on_gram = false, muon_keeps_packed = false;
   ExpertHost expert_host;
   // Threads of a rank that update offloaded states; 0: its share of the node's cores.
   std::int64_t host_threads = 1;

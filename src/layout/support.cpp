@@ -110,20 +110,6 @@ void check_parallelism(const Scenario& s, Findings& findings) {
   }
 }
 
-void check_optimizer(const Scenario& s, Findings& findings) {
-  if (s.training.optimizer != Optimizer::kMuon) return;
-  if (!findings.trusts({"training.optimizer", "training.framework", "layout.zero"})) return;
-  const FrameworkTraits& framework = traits_of(s.training.framework);
-  if (!framework.has_muon) {
-    findings.unsupported(
-        "training.optimizer", fmt::format("muon with framework {} is", framework.name),
-        fmt::format("adamw, or framework {}", frameworks_with(&FrameworkTraits::has_muon)));
-  } else if (s.layout.zero > 1) {
-    findings.unsupported("layout.zero", fmt::format("zero {} with muon is", s.layout.zero),
-                         "zero 0 or 1");
-  }
-}
-
 // The head of a pipeline that comes back reads the table of another chunk's unit.
 void check_sharding(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"model", "layout.zero", "layout.pp", "layout.schedule",
@@ -146,7 +132,8 @@ void check_memory_saving(const Scenario& s, Findings& findings) {
   for (const auto& [key, fraction] : {std::pair("optimizer", l.offload.optimizer),
                                       std::pair("parameters", l.offload.parameters)}) {
     const bool whole = s.training.optimizer == Optimizer::kAdamW ||
-                       s.training.optimizer == Optimizer::kSgd;
+                       s.training.optimizer == Optimizer::kSgd ||
+                       s.training.optimizer == Optimizer::kMuon;  // check_offload() tells
     if (fraction == 0 || whole) continue;
     findings.unsupported(fmt::format("layout.offload.{}", key),
                          fmt::format("offloading {} is", name_of(s.training.optimizer)),
@@ -196,7 +183,6 @@ void check_support(const Scenario& scenario, Findings& findings) {
   check_experts(scenario, findings);
   check_parallelism(scenario, findings);
   check_sharding(scenario, findings);
-  check_optimizer(scenario, findings);
   check_memory_saving(scenario, findings);
   check_deferred_head(scenario, findings);
   check_recomputed_operations(scenario, findings);

@@ -120,7 +120,9 @@ void settle_document_deviation(Scenario& s, bool stated) {
 
 // PyTorch's states are of the type of their parameters.
 DataType usual_moments(const Training& training) {
-  return training.optimizer == Optimizer::kAdamW ? training.master_precision : DataType::kFp32;
+  const bool has_moments =
+      training.optimizer == Optimizer::kAdamW || training.optimizer == Optimizer::kMuon;
+  return has_moments ? training.master_precision : DataType::kFp32;
 }
 
 void settle_moments_precision(Scenario& s, bool stated) {
@@ -195,6 +197,21 @@ void settle_early_stop(Scenario& s, bool stated) {
                           (s.training.compile || !has(traits.checkpoint_runs_on_since));
 }
 
+void settle_muon_mode(Scenario& s, bool stated) {
+  const FrameworkTraits& traits = traits_of(s.training.framework);
+  if (!stated && !traits.muon_modes.empty()) s.training.muon_mode = traits.muon_modes.front();
+}
+
+std::string muon_mode_words() {
+  std::string out = name_of(MuonMode::kDuplicated);
+  for (const FrameworkTraits* framework : frameworks()) {
+    const auto modes = framework->muon_modes;
+    if (modes.empty() || modes.front() == MuonMode::kDuplicated) continue;
+    out += fmt::format("; {} of {}", name_of(modes.front()), framework->name);
+  }
+  return out;
+}
+
 void settle_lora_rank(Scenario& s, bool stated) {
   if (!stated && s.training.trains_adapters()) s.training.lora_rank = kLoraRank;
 }
@@ -254,13 +271,6 @@ constexpr Key kRows[] = {
      .fallback = "adamw",
      .help = "what updates the parameters; `muon`: the matrices of layers, and AdamW the rest",
      .decides_the_run = true},
-    {.path = "training.muon_mode",
-     .type = &kChoice<&Training::muon_mode, muon_mode_names>,
-     .fallback = "duplicated",
-     .help =
-         "with muon: a matrix that tp cuts is worked on whole by each tensor rank, in parts, or "
-         "by one home rank",
-     .shown = has_muon},
     {.path = "training.framework",
      .type = &kFramework,
      .fallback = default_framework_words,
@@ -268,6 +278,13 @@ constexpr Key kRows[] = {
      .settle = settle_framework,
      .flag = {"--framework", "NAME", true},
      .made_of = {"layout.tp", "layout.pp", "layout.zero"}},
+    {.path = "training.muon_mode",
+     .type = &kChoice<&Training::muon_mode, muon_mode_names>,
+     .fallback = muon_mode_words,
+     .help = "with muon: a matrix that tp cuts is worked on whole by each tensor rank, in parts "
+             "that are summed, by one home rank, or as if each rank's part were a matrix",
+     .settle = settle_muon_mode,
+     .shown = has_muon},
     {.path = "training.fp8_recipe",
      .type = &kWord<&Training::fp8_recipe, fp8_recipe_names>,
      .fallback = "with fp8: by framework",

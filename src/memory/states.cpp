@@ -164,16 +164,22 @@ ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights) {
   return shards_parameters(scenario) ? divide_up(whole, shard_ranks(scenario)) : whole;
 }
 
-StateBytes muon_bytes(const Scenario& scenario, std::int64_t elements, std::int64_t largest,
-                      AxisGroup group) {
+StateBytes muon_bytes(const Scenario& scenario, const MuonStates& states) {
   const StateWidths widths = state_widths(scenario);
-  const StateBytes adam = state_bytes(scenario, elements, group);
-  const std::int64_t ranks = scenario.layout.zero >= 1 ? shard_ranks(scenario, group) : 1;
-  const std::int64_t padding = ranks * largest - elements;
+  const StateBytes adam = state_bytes(scenario, states.elements, states.group);
   StateBytes out;
-  out.parameters = widths.parameter * padding;
-  out.gradients = widths.gradient * padding;
-  out.optimizer = (widths.master + size_of(DataType::kFp32)) * largest - adam.optimizer;
+  if (scenario.rules.muon_deal == MuonDeal::kMatrices) {
+    const std::int64_t ranks = scenario.layout.zero >= 1 ? shard_ranks(scenario, states.group) : 1;
+    const std::int64_t padding = ranks * states.updated - states.elements;
+    out.parameters = widths.parameter * padding;
+    out.gradients = widths.gradient * padding;
+  } else if (scenario.rules.muon_deal == MuonDeal::kTouched && scenario.layout.zero == 2) {
+    out.gradients = widths.gradient * (states.moments - states.updated);
+  }
+  // Megatron's momentum is fp32, and others have the type of the gradients.
+  const bool wide = scenario.rules.muon_deal == MuonDeal::kMatrices;
+  const std::int64_t moment = size_of(wide ? DataType::kFp32 : scenario.training.grad_precision);
+  out.optimizer = widths.master * states.updated + moment * states.moments - adam.optimizer;
   return out;
 }
 

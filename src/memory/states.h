@@ -34,10 +34,17 @@ StateBytes state_bytes(const Scenario& scenario, std::int64_t elements,
 ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements, std::int64_t in_fp4 = 0,
                            std::int64_t tables = 0);
 
-// The difference that Muon makes to so many of these parameters, of which a rank owns at most
-// `largest`: one moment instead of two, and buffers that pad the shards of whole matrices.
-StateBytes muon_bytes(const Scenario& scenario, std::int64_t elements, std::int64_t largest,
-                      AxisGroup group = AxisGroup::kData);
+// Parameters that Muon updates, on a rank that has most of them.
+struct MuonStates {
+  AxisGroup group = AxisGroup::kData;
+  std::int64_t elements = 0;  // before they are shared out
+  std::int64_t updated = 0;   // with what pads shards of whole matrices
+  std::int64_t moments = 0;   // a rank that works on matrices has the momentum of all of them
+};
+
+// The difference that Muon makes to them: one moment instead of two, buffers that pad the shards of
+// whole matrices, and whole gradients of those that a shard touches.
+StateBytes muon_bytes(const Scenario& scenario, const MuonStates& states);
 
 // Bytes of moments that the optimizer keeps for each element: 8 of AdamW in fp32.
 double moment_width(const Scenario& scenario);

@@ -173,8 +173,10 @@ void Lowering::finish_role(Role& role) {
   if (scenario_.training.optimizer == Optimizer::kAdafactor) {
     states.optimizer += factored_moments(role);
   }
+  ByteCount muon_buffers = 0;
   for (const MuonShare& share : muon_shares(scenario_, program_, role)) {
-    states += muon_bytes(scenario_, share.elements, share.largest, share.group);
+    states += muon_bytes(scenario_, share.states);
+    muon_buffers += reserved_for_muon(scenario_, share);
   }
   const ByteCount frozen_here = frozen_bytes(scenario_, frozen);
   const auto frozen_away = static_cast<ByteCount>(scenario_.layout.offload.parameters *
@@ -186,7 +188,8 @@ void Lowering::finish_role(Role& role) {
       fp8_weight_bytes(scenario_, role.in_fp8, role.in_fp4, tables);
   role.persistent[static_cast<std::size_t>(MemoryCategory::kGradients)] = states.gradients;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kOptimizer)] = states.optimizer;
-  role.persistent[static_cast<std::size_t>(MemoryCategory::kWorkspace)] = placeholder_gradients();
+  role.persistent[static_cast<std::size_t>(MemoryCategory::kWorkspace)] =
+      placeholder_gradients() + muon_buffers;
 }
 
 BlockId Lowering::once(BlockKind kind, std::int64_t of, const std::function<Block()>& lower) {
@@ -228,7 +231,7 @@ Program Lowering::run() {
     StepBlocks blocks{.zero_gradients = add(lower_zero_gradients(scenario_, role)),
                       .gradient_norm = add(lower_gradient_norm(scenario_, role, shares)),
                       .update = add(lower_update(scenario_, role, shares)),
-                      .update_workspace = muon_workspace(shares)};
+                      .update_workspace = muon_workspace(scenario_, shares)};
     if (scenario_.layout.offload.optimizer > 0) {
       blocks.host_update = host_update(scenario_, role);
       blocks.returned = add(lower_returned(scenario_, role));

@@ -3,232 +3,190 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <utility>
 
 #include "layout/axis_group.h"
-#include "memory/states.h"
+#include "program/muon_deal.h"
 #include "program/walk.h"
 
 namespace stepcast {
 namespace {
 
-constexpr int kIterations = 5;                   // muon_num_ns_steps
-constexpr std::int64_t kFp32 = 4, kIterate = 2;  // iterates are bf16 (muon_fp32_matmul_prec)
-// layer_wise_optimizer.py: a shard may exceed the mean by so much.
-constexpr double kMostOfMean = 1.3;
+constexpr std::int64_t kInput = 4, kSixteenBits = 2;  // of Megatron, and of iterates
 
-// The matrices of a parameter: each expert's is one, and queries, keys and values are three
-// (muon_split_qkv).
+// Whether the parts of a packed weight are matrices of their own. Megatron splits queries, keys and
+// values alone (muon_split_qkv); elsewhere the model's code has them apart, and gate and up too, in
+// the Llama form.
+bool is_apart(const Scenario& scenario, const Parameter& weight) {
+  const auto parts = std::ranges::count_if(weight.parts, std::identity());
+  if (!scenario.rules.muon_keeps_packed) return parts == 3;
+  return scenario.model.mlp == Mlp::kSwiglu && parts > 1;
+}
+
 void add_matrices(const Scenario& scenario, const Parameter& weight, std::vector<MuonMatrix>& out) {
   const Layout& layout = scenario.layout;
   const bool of_experts = weight.copies > 1 || weight.replicas == AxisGroup::kExpertData;
   const std::int64_t cut = of_experts ? layout.etp : layout.tp;
-  const std::int64_t ranks = weight.cut == Cut::kNone ? 1 : cut;
+  const bool whole = scenario.training.muon_mode == MuonMode::kBlockwise;
+  const std::int64_t ranks = weight.cut == Cut::kNone || whole ? 1 : cut;
   const auto add = [&](std::int64_t rows) {
-    MuonMatrix matrix{rows, weight.columns, weight.cut, ranks};
+    MuonMatrix matrix{rows, weight.columns, weight.cut, ranks, weight.copies};
     if (weight.cut == Cut::kRows) matrix.rows *= ranks;
     if (weight.cut == Cut::kColumns) matrix.columns *= ranks;
     for (std::int64_t copy = 0; copy < weight.copies; ++copy) out.push_back(matrix);
   };
-  const bool apart = std::ranges::count_if(weight.parts, std::identity()) == 3;
-  if (!apart) return add(weight.rows / weight.copies);
-  for (const std::int64_t rows : weight.parts) add(rows);
+  if (!is_apart(scenario, weight)) return add(weight.rows / weight.copies);
+  for (const std::int64_t rows : weight.parts) {
+    if (rows > 0) add(rows);
+  }
 }
 
-// Deals the matrices of a bucket to data ranks: the largest first, each to the rank with the least
-// to do whose shard has room.
-class Deal {
- public:
-  explicit Deal(std::int64_t ranks)
-      : costs_(static_cast<std::size_t>(ranks)), matrices_(static_cast<std::size_t>(ranks)) {}
+// The matrices that a group reduces, in buckets of at least `least` elements; 0: of a block.
+struct Matrices {
+  std::vector<std::vector<MuonMatrix>> buckets;
+  std::int64_t elements = 0;
 
-  void bucket(std::vector<MuonMatrix> own) {
-    std::ranges::stable_sort(own, std::greater(), &MuonMatrix::cost);
-    std::vector<std::int64_t> sizes(costs_.size(), 0);
-    std::int64_t all = 0;
-    for (const MuonMatrix& matrix : own) all += matrix.local();
-    const double room = kMostOfMean * static_cast<double>(all) / static_cast<double>(sizes.size());
-    for (const MuonMatrix& matrix : own) {
-      const std::size_t rank = choose(sizes, matrix.local(), room);
-      sizes[rank] += matrix.local();
-      costs_[rank] += matrix.cost();
-      matrices_[rank].push_back(matrix);
-    }
-    padded_ += *std::ranges::max_element(sizes);
+  std::vector<MuonMatrix> all() const {
+    std::vector<MuonMatrix> out;
+    for (const auto& bucket : buckets) out.insert(out.end(), bucket.begin(), bucket.end());
+    return out;
   }
-  std::int64_t padded() const { return padded_; }
-  const std::vector<MuonMatrix>& busiest() const {
-    return matrices_[static_cast<std::size_t>(std::ranges::max_element(costs_) - costs_.begin())];
-  }
-
- private:
-  std::size_t choose(const std::vector<std::int64_t>& sizes, std::int64_t more, double room) const {
-    std::size_t best = 0;
-    bool found = false;
-    for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
-      const bool fits = sizes[rank] == 0 || static_cast<double>(sizes[rank] + more) <= room;
-      if (!fits || (found && costs_[rank] >= costs_[best])) continue;
-      best = rank;
-      found = true;
-    }
-    if (found) return best;
-    return static_cast<std::size_t>(std::ranges::min_element(sizes) - sizes.begin());
-  }
-
-  std::vector<double> costs_;
-  std::vector<std::vector<MuonMatrix>> matrices_;
-  std::int64_t padded_ = 0;
 };
 
-// The matrices that are worked on whole by one tensor rank of the group, the busiest.
-std::vector<MuonMatrix> at_home(const std::vector<MuonMatrix>& all) {
-  std::int64_t ranks = 1;
-  for (const MuonMatrix& matrix : all) ranks = std::max(ranks, matrix.ranks);
-  Deal deal(ranks);
-  deal.bucket(all);
-  return deal.busiest();
+Matrices matrices_of(const Scenario& scenario, const Program& program, const Role& role,
+                     AxisGroup group, std::int64_t least) {
+  Matrices out;
+  std::vector<MuonMatrix> bucket;
+  std::int64_t filled = 0;
+  const auto close = [&] {
+    if (!bucket.empty()) out.buckets.push_back(std::exchange(bucket, {}));
+    out.elements += std::exchange(filled, 0);
+  };
+  for_each_block(program, role, [&](const Block& block) {
+    for (const Parameter& weight : block.weights) {
+      const bool trained = weight.storage == WeightStorage::kTrained && !weight.borrowed;
+      const bool is_matrix = weight.columns > 1 && !weight.is_table &&
+                             block.kind != BlockKind::kEmbedding && weight.rows > 1;
+      if (!trained || !is_matrix || weight.replicas != group) continue;
+      add_matrices(scenario, weight, bucket);
+      filled += weight.elements();
+    }
+    if (filled >= least) close();
+  });
+  close();
+  return out;
 }
 
-class Update {
- public:
-  Update(const Scenario& scenario, AxisGroup tensor, BlockBuilder& builder)
-      : scenario_(scenario), tensor_(tensor), builder_(builder) {}
-
-  void write(const std::vector<MuonMatrix>& own);
-
- private:
-  void pass(const char* name, std::int64_t elements, double bytes) {
-    builder_.add(name,
-                 OptimizerUpdate{scenario_.training.grad_precision, false, false,
-                                 builder_.size(elements, 0, bytes)},
-                 {}, {});
-  }
-  void product(const char* name, std::int64_t m, std::int64_t n, std::int64_t k) {
-    builder_.add(name,
-                 Gemm{GemmRole::kForward, 1, m, n, k, DataType::kBf16, DataType::kBf16, false}, {},
-                 {});
-  }
-  void iterate(const MuonMatrix& matrix, bool in_parts);
-  void exchange(const char* name, CollectiveKind kind, std::int64_t elements, DataType type) {
-    builder_.collective(name, kind, tensor_, elements, type, {}, {}, CollectivePurpose::kScale);
-  }
-
-  const Scenario& scenario_;
-  AxisGroup tensor_;
-  BlockBuilder& builder_;
-};
-
-// A = X X^T, B = b A + c A A, X = a X + B X, on the shorter side m. In parts m is the side that is
-// not cut, whichever is shorter, and A is the sum of the parts' products.
-void Update::iterate(const MuonMatrix& matrix, bool in_parts) {
-  std::int64_t m = std::min(matrix.rows, matrix.columns);
-  std::int64_t n = std::max(matrix.rows, matrix.columns);
-  if (in_parts) {
-    m = matrix.cut == Cut::kRows ? matrix.columns : matrix.rows;
-    n = matrix.elements() / m / matrix.ranks;
-  }
-  for (int i = 0; i < kIterations; ++i) {
-    product("newton_schulz_square", m, m, n);
-    if (in_parts) {
-      exchange("sum_newton_schulz", CollectiveKind::kAllReduce, m * m, DataType::kBf16);
+MuonShare dealt(const Scenario& scenario, const Program& program, const Role& role,
+                AxisGroup group) {
+  const FrameworkRules& rules = scenario.rules;
+  const bool by_bucket = scenario.layout.overlap.grad_reduce && rules.bucket_elements > 0;
+  const std::int64_t least = rules.muon_deal == MuonDeal::kOwners ? 0
+                             : by_bucket                          ? rules.bucket_elements
+                                                                  : ObjectReader::kMaxCount;
+  const Matrices matrices = matrices_of(scenario, program, role, group, least);
+  MuonShare share;
+  share.states.group = group;
+  share.states.elements = matrices.elements;
+  const std::int64_t ranks = scenario.layout.zero >= 1 ? shard_ranks(scenario, group) : 1;
+  switch (rules.muon_deal) {
+    case MuonDeal::kMatrices: {
+      MatrixDeal deal(ranks);
+      for (const auto& bucket : matrices.buckets) deal.bucket(bucket);
+      share.states.updated = share.states.moments = deal.padded();
+      share.of_busiest = deal.busiest();
+      break;
     }
-    product("newton_schulz_power", m, m, m);
-    product("newton_schulz_step", m, n, m);
+    case MuonDeal::kTouched:
+      deal_touched(matrices.all(), ranks, share);
+      break;
+    case MuonDeal::kTurns:
+      deal_in_turns(matrices.all(), ranks,
+                    rules.bucket_elements > 0 ? rules.bucket_elements : ObjectReader::kMaxCount,
+                    share);
+      break;
+    case MuonDeal::kOwners:
+      deal_to_owners(matrices.buckets, ranks, share);
+      break;
   }
+  return share;
 }
 
-void Update::write(const std::vector<MuonMatrix>& own) {
-  const MuonMode mode = scenario_.training.muon_mode;
-  const auto gradient = static_cast<double>(size_of(scenario_.training.grad_precision));
-  const bool at_homes = mode == MuonMode::kLayer;
-  std::int64_t sent = 0;  // of cut matrices, to their home ranks
-  for (const MuonMatrix& matrix : own) {
-    // The gradient joins the momentum, and both give the update (Nesterov).
-    pass("momentum", matrix.local(), gradient + 3 * kFp32);
-    if (matrix.ranks > 1) sent += matrix.local();
-  }
-  if (at_homes && sent > 0) {
-    exchange("send_home", CollectiveKind::kAllToAll, sent, DataType::kFp32);
-  }
-  for (const MuonMatrix& matrix : at_homes ? at_home(own) : own) {
-    const bool in_parts = mode == MuonMode::kDistributed && matrix.ranks > 1;
-    if (mode == MuonMode::kDuplicated && matrix.ranks > 1) {
-      exchange("gather_momentum", CollectiveKind::kAllGather, matrix.elements(), DataType::kFp32);
-    }
-    if (in_parts) exchange("sum_norm", CollectiveKind::kAllReduce, 1, DataType::kFp32);
-    // Frobenius norm, and the first iterate.
-    pass("normalise", in_parts ? matrix.local() : matrix.elements(), 2 * kFp32 + kIterate);
-    iterate(matrix, in_parts);
-  }
-  if (at_homes && sent > 0) {
-    exchange("send_back", CollectiveKind::kAllToAll, sent, DataType::kBf16);
-  }
-  for (const MuonMatrix& matrix : own) {
-    // Reads update and weight, writes the weight and its rounded copy.
-    pass("apply_update", matrix.local(), kIterate + 2 * kFp32 + kIterate);
-  }
+// It holds two iterates, and square matrices beside them: A and B, or R, Z, Q and a product.
+// Megatron has input and what it normalises in fp32 too; others' input lies among the gradients or
+// what arrived.
+ByteCount bytes_at_work(const Scenario& scenario, const MuonMatrix& matrix) {
+  const FrameworkRules& rules = scenario.rules;
+  const std::int64_t m = matrix.shorter();
+  const std::int64_t input = rules.muon_deal == MuonDeal::kMatrices ? 2 * kInput : 0;
+  const std::int64_t squares = rules.muon_on_gram ? 4 : 2;
+  return (input + 2 * kSixteenBits) * matrix.elements() + squares * kSixteenBits * m * m;
 }
 
 }  // namespace
 
 double MuonMatrix::cost() const {
-  const auto m = static_cast<double>(std::min(rows, columns));
-  return static_cast<double>(std::max(rows, columns)) * m * m;
+  const auto m = static_cast<double>(shorter());
+  return static_cast<double>(longer()) * m * m;
+}
+
+double MuonMatrix::operations() const {
+  const auto m = static_cast<double>(shorter()), n = static_cast<double>(longer());
+  return 20 * m * m * n + 10 * m * m * m;
+}
+
+double MuonMatrix::operations_on_gram() const {
+  if (rows == columns) return operations();
+  const auto m = static_cast<double>(shorter()), n = static_cast<double>(longer());
+  return 8 * m * m * n + 28 * m * m * m;
 }
 
 std::vector<MuonShare> muon_shares(const Scenario& scenario, const Program& program,
                                    const Role& role) {
   if (scenario.training.optimizer != Optimizer::kMuon) return {};
-  const bool cuts = scenario.layout.overlap.grad_reduce && scenario.rules.bucket_elements > 0;
-  const std::int64_t most = cuts ? scenario.rules.bucket_elements : ObjectReader::kMaxCount;
   std::vector<MuonShare> out;
   for (const FlatStretch& stretch : role.stretches) {
-    const std::int64_t ranks = scenario.layout.zero >= 1 ? shard_ranks(scenario, stretch.group) : 1;
-    Deal deal(ranks);
-    std::vector<MuonMatrix> bucket;
-    std::int64_t filled = 0, all = 0;
-    const auto close = [&] {
-      if (!bucket.empty()) deal.bucket(std::exchange(bucket, {}));
-      filled = 0;
-    };
-    for_each_block(program, role, [&](const Block& block) {
-      for (const Parameter& weight : block.weights) {
-        const bool trained = weight.storage == WeightStorage::kTrained && !weight.borrowed;
-        const bool is_matrix = weight.columns > 1 && !weight.is_table &&
-                               block.kind != BlockKind::kEmbedding && weight.rows > 1;
-        if (!trained || !is_matrix || weight.replicas != stretch.group) continue;
-        add_matrices(scenario, weight, bucket);
-        filled += weight.elements();
-        all += weight.elements();
-      }
-      if (filled >= most) close();
-    });
-    close();
-    if (all > 0) out.push_back({stretch.group, all, deal.padded(), deal.busiest()});
+    MuonShare share = dealt(scenario, program, role, stretch.group);
+    if (share.states.elements > 0) out.push_back(std::move(share));
   }
   return out;
 }
 
-void write_muon(const Scenario& scenario, const std::vector<MuonShare>& shares,
-                BlockBuilder& builder) {
-  for (const MuonShare& share : shares) {
-    const bool dense = share.group == AxisGroup::kData;
-    Update(scenario, dense ? AxisGroup::kTensor : AxisGroup::kExpertTensor, builder)
-        .write(share.of_busiest);
-  }
-}
-
-// The fp32 input and what is normalised, two iterates in 16 bits, and A and B.
-ByteCount muon_workspace(const std::vector<MuonShare>& shares) {
+ByteCount muon_workspace(const Scenario& scenario, const std::vector<MuonShare>& shares) {
+  const std::int64_t gradient = size_of(scenario.training.grad_precision);
+  const std::int64_t wire = size_of(scenario.training.reduce_precision);
   ByteCount most = 0;
   for (const MuonShare& share : shares) {
+    ByteCount one = 0;
     for (const MuonMatrix& matrix : share.of_busiest) {
-      const std::int64_t m = std::min(matrix.rows, matrix.columns);
-      most = std::max(most, (2 * kFp32 + 2 * kIterate) * matrix.elements() + 2 * kIterate * m * m);
+      one = std::max(one, bytes_at_work(scenario, matrix));
+    }
+    // The updates of whole matrices lie beside the gradients until they are cut.
+    const bool touched = scenario.rules.muon_deal == MuonDeal::kTouched;
+    most = std::max(most, one + (touched ? gradient * share.states.moments : 0));
+    if (scenario.rules.muon_deal != MuonDeal::kTurns) continue;
+    // Gradients lie there when momentum arrives, which is copied into its order; then both stay.
+    for (const MuonBucket& round : share.buckets) {
+      most = std::max(most, 3 * wire * round.arrives);
+      most = std::max(most, 2 * wire * round.arrives + one);
     }
   }
   return most;
+}
+
+// Two slots of what a rank's shards of a bucket take, what its own matrices do, and one of both
+// (_optimizer_reshard_runtime.py: reserve_buffers), in the type of the parameters.
+ByteCount reserved_for_muon(const Scenario& scenario, const MuonShare& share) {
+  if (scenario.rules.muon_deal != MuonDeal::kOwners) return 0;
+  const std::int64_t ranks = shard_ranks(scenario, share.states.group);
+  std::int64_t shards = 0, owned = 0, largest = 0;
+  for (const MuonBucket& bucket : share.buckets) {
+    if (bucket.arrives > 0) shards = std::max(shards, (bucket.elements + ranks - 1) / ranks);
+    owned = std::max(owned, bucket.arrives);
+    for (const MuonMatrix& matrix : bucket.work) largest = std::max(largest, matrix.elements());
+  }
+  const std::int64_t slots = share.buckets.size() > 1 ? 2 : 1;
+  return slots * size_of(scenario.training.master_precision) *
+         (shards + owned + largest + (owned > 0 ? (largest + ranks - 1) / ranks : 0));
 }
 
 }  // namespace stepcast

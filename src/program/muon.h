@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Muon (Jordan et al. 2024) as Megatron-LM has it (megatron/core/optimizer: emerging_optimizers.py,
-// layer_wise_optimizer.py): the momentum of each matrix of a layer is made orthogonal by five
+// Muon (Jordan et al. 2024): the momentum of each matrix of a layer is made orthogonal by five
 // iterations of Newton and Schulz; tables, the head's matrix, norms and biases stay with AdamW.
 //
-// Whole matrices are dealt to the data ranks, bucket by bucket, by the cost of their products;
-// every shard of a bucket is padded to its largest. A matrix that tensor parallelism cuts is
-// gathered and worked on by every tensor rank (duplicated), worked on in parts that sum their
-// products (distributed), or handed to one home rank (layer).
+// Data ranks deal the matrices to each other in one of four ways (MuonDeal, program/muon_deal.h).
+// With Megatron's a matrix that tensor parallelism cuts is gathered and worked on by every tensor
+// rank (duplicated), worked on in parts that sum their products (distributed), handed to one home
+// rank (layer), or taken for as many matrices (blockwise).
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "memory/states.h"
 #include "program/block_builder.h"
 #include "program/program.h"
 
@@ -21,22 +21,37 @@ namespace stepcast {
 struct MuonMatrix {
   std::int64_t rows, columns;  // before tensor parallelism
   Cut cut;
-  std::int64_t ranks;  // 1: it is whole
+  std::int64_t ranks;        // 1: it is whole
+  std::int64_t stacked = 1;  // matrices of its parameter: experts
 
   std::int64_t elements() const { return rows * columns; }
   std::int64_t local() const { return elements() / ranks; }
-  double cost() const;  // max(m, n) min(m, n)^2, by which they are dealt
+  std::int64_t shorter() const { return rows < columns ? rows : columns; }
+  std::int64_t longer() const { return rows < columns ? columns : rows; }
+  double cost() const;  // max(m, n) min(m, n)^2, by which Megatron deals them
+  // All iterations take so many, by steps or on the product of the matrix with itself.
+  double operations() const;
+  double operations_on_gram() const;
+};
+
+// Matrices that data ranks exchange together. `arrives`: elements of the message that brings them
+// to those who work on them, and `leaves`: of the one that takes the results away. 0: none.
+struct MuonBucket {
+  std::vector<MuonMatrix> work;  // of the rank that has most to do
+  std::int64_t elements = 0;     // of all of its matrices
+  std::int64_t arrives = 0, leaves = 0;
 };
 
 // The matrices of a role that one group of ranks reduces and shards.
 struct MuonShare {
-  AxisGroup group;
-  std::int64_t elements = 0;           // on this rank before they are dealt
-  std::int64_t largest = 0;            // of a data rank, with what pads its shards
+  MuonStates states;
   std::vector<MuonMatrix> of_busiest;  // of the data rank that has most to do
+  std::vector<MuonBucket> buckets;     // where ranks exchange them, in the order of the update
 
-  // Elements that pad the shards of all `ranks`.
-  std::int64_t padding(std::int64_t ranks) const { return ranks * largest - elements; }
+  // Elements that pad the shards of all `ranks`, which deal whole matrices.
+  std::int64_t padding(std::int64_t ranks) const {
+    return ranks * states.updated - states.elements;
+  }
 };
 
 // Empty with another optimizer.
@@ -48,6 +63,8 @@ void write_muon(const Scenario& scenario, const std::vector<MuonShare>& shares,
                 BlockBuilder& builder);
 
 // Bytes that the update of a matrix takes beside the states, at most.
-ByteCount muon_workspace(const std::vector<MuonShare>& shares);
+ByteCount muon_workspace(const Scenario& scenario, const std::vector<MuonShare>& shares);
+// And what a framework reserves for it once and for all.
+ByteCount reserved_for_muon(const Scenario& scenario, const MuonShare& share);
 
 }  // namespace stepcast

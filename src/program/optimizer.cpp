@@ -26,7 +26,9 @@ std::int64_t adam_elements(const Scenario& scenario, const Role& role,
   std::int64_t sum = 0;
   for (const FlatStretch& stretch : role.stretches) {
     std::int64_t own = stretch.range.size();
-    for (const MuonShare& share : shares) own -= share.group == stretch.group ? share.elements : 0;
+    for (const MuonShare& share : shares) {
+      own -= share.states.group == stretch.group ? share.states.elements : 0;
+    }
     sum += optimizer_elements(scenario, own, stretch.group);
     sum -= host_elements(scenario, own, stretch.group);
   }
@@ -37,7 +39,7 @@ std::int64_t adam_elements(const Scenario& scenario, const Role& role,
 std::int64_t owned_elements(const Scenario& scenario, const Role& role,
                             const std::vector<MuonShare>& shares = {}) {
   std::int64_t sum = adam_elements(scenario, role, shares) + host_elements(scenario, role);
-  for (const MuonShare& share : shares) sum += share.largest;
+  for (const MuonShare& share : shares) sum += share.states.updated;
   return sum;
 }
 

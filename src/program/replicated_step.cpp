@@ -19,11 +19,11 @@ namespace {
 std::map<AxisGroup, double> padding_of(const RoleBuilder& builder) {
   std::map<AxisGroup, double> out;
   const Scenario& scenario = builder.scenario();
-  if (scenario.layout.zero == 0) return out;
+  if (scenario.layout.zero == 0 || scenario.rules.muon_deal != MuonDeal::kMatrices) return out;
   for (const MuonShare& share : muon_shares(scenario, builder.program(), builder.role())) {
-    const double all = static_cast<double>(builder.role().stretch(share.group)->range.size());
-    const std::int64_t ranks = shard_ranks(scenario, share.group);
-    out[share.group] = static_cast<double>(share.padding(ranks)) / all;
+    const AxisGroup group = share.states.group;
+    const double all = static_cast<double>(builder.role().stretch(group)->range.size());
+    out[group] = static_cast<double>(share.padding(shard_ranks(scenario, group))) / all;
   }
   return out;
 }

@@ -12,7 +12,7 @@
 // DeepSpeed gathers matrix by matrix; it looks ahead, and keeps parameters from a recomputed
 // forward to the backward, only below its limit of live parameters. Until 2022 it gathered into a
 // list of one tensor per rank, piece by piece, and its host waited for each gather
-// (deepspeedai/DeepSpeed pull request 1453 put an end to that).
+// (deepspeedai/DeepSpeed pull request 1453 put an end to that). With Muon it sums whole gradients.
 #include <algorithm>
 #include <vector>
 
@@ -233,10 +233,12 @@ void ShardedStep::reduce(const char* name, const Unit& unit, InstructionIndex af
     if (block != before.end()) {
       after = builder_.run_block(block->second);
     }
-    const std::int32_t pieces = rules_.gathers_by_matrix ? std::max(part.matrices, 1) : 1;
-    const InstructionIndex index = builder_.collective(name, Stream::kReduce, Purpose::kGradients,
-                                                       CollectiveKind::kReduceScatter, part.range,
-                                                       scenario_.training.reduce_precision, pieces);
+    const bool whole = rules_.sums_whole_gradients;
+    const std::int32_t pieces = rules_.gathers_by_matrix && !whole ? std::max(part.matrices, 1) : 1;
+    const InstructionIndex index =
+        builder_.collective(name, Stream::kReduce, Purpose::kGradients,
+                            whole ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
+                            part.range, scenario_.training.reduce_precision, pieces);
     builder_.at(index).wait_for(after);
     builder_.copy_to_host(builder_.sum_copies(index));
   }

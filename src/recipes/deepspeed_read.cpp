@@ -164,7 +164,8 @@ void note_unused(JsonKeys& zero, std::int64_t stage) {
   }
 }
 
-void read_zero(JsonKeys& root) {
+// Returns the stage.
+std::int64_t read_zero(JsonKeys& root) {
   ImportedScenario& out = root.imported();
   JsonKeys zero = root.section("zero_optimization");
   const std::int64_t stage = zero.integer("stage").value_or(0);
@@ -199,8 +200,6 @@ void read_zero(JsonKeys& root) {
   read_offload(zero);
   warn_if(zero, !zero.boolean("contiguous_gradients").value_or(true), "contiguous_gradients",
           "without it gradients fragment memory, which is not modelled");
-  warn_if(zero, !zero.boolean("reduce_scatter").value_or(true), "reduce_scatter",
-          "stepcast reduce-scatters");
   warn_if(zero, zero.integer("zero_hpz_partition_size").value_or(1) > 1, "zero_hpz_partition_size",
           "ZeRO++'s second partition is not modelled");
   for (const char* key : {"zero_quantized_weights", "zero_quantized_gradients",
@@ -213,6 +212,7 @@ void read_zero(JsonKeys& root) {
                        "use_multi_rank_bucket_allreduce", "memory_efficient_linear",
                        "override_module_apply", "legacy_stage1", "pipeline_loading_checkpoint"});
   zero.may_change_cost();
+  return stage;
 }
 
 void read_model_parallel(JsonKeys& root) {
@@ -246,18 +246,33 @@ void read_model_parallel(JsonKeys& root) {
   pipeline.may_change_cost();
 }
 
-void read_optimizer(JsonKeys& root) {
+// Muon needs gradients whole (stage_1_and_2.py and stage3.py).
+void read_muon(JsonKeys& root, JsonKeys& optimizer, std::int64_t stage) {
+  root.imported().set_word("training.optimizer", "muon", "optimizer.type");
+  JsonKeys parameters = optimizer.section("params");
+  warn_if(parameters, parameters.text("ns_method").value_or("gram") != "gram", "ns_method",
+          "stepcast iterates on the product of a matrix with itself");
+  JsonKeys zero = root.section("zero_optimization");
+  warn_if(zero, stage == 3 && zero.boolean("reduce_scatter").value_or(true), "reduce_scatter",
+          "DeepSpeed's stage 3 takes Muon with false alone");
+}
+
+void read_optimizer(JsonKeys& root, std::int64_t stage) {
   ImportedScenario& out = root.imported();
   const double clip = root.number("gradient_clipping").value_or(0);
   out.set_word("training.grad_clip", clip > 0 ? "global" : "none", "gradient_clipping");
   JsonKeys optimizer = root.section("optimizer");
   const auto type = optimizer.text("type");
   optimizer.without_effect({"params", "legacy_fusion"});
+  if (type == "Muon" || type == "muon") return read_muon(root, optimizer, stage);
+  JsonKeys zero = root.section("zero_optimization");
+  warn_if(zero, !zero.boolean("reduce_scatter").value_or(true), "reduce_scatter",
+          "stepcast reduce-scatters");
   if (type == "SGD") {
     out.set_word("training.optimizer", "sgd", "optimizer.type");
   } else if (type && *type != "Adam" && *type != "AdamW") {
     out.fail(ErrorCode::kNotSupported, "optimizer.type", *type + " is not supported yet",
-             "Adam, AdamW or SGD");
+             "Adam, AdamW, SGD or Muon");
   }
 }
 
@@ -290,9 +305,9 @@ ImportedScenario read_deepspeed(const ImportInput& input) {
   JsonKeys root(document, "", out);
   out.set_word("training.framework", "deepspeed", "");
   read_model_parallel(root);
-  read_zero(root);
+  const std::int64_t stage = read_zero(root);
   read_precision(root);
-  read_optimizer(root);
+  read_optimizer(root, stage);
   read_batch(root);
   read_checkpointing(root);
   read_remarks(root);

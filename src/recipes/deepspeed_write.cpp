@@ -37,8 +37,14 @@ Json zero_object(const Scenario& s) {
   }
   if (l.zero == 3 && s.rules.prefetch_units == 0) zero["stage3_prefetch_bucket_size"] = 0;
   if (l.zero == 3 && l.shard_group > 0) zero["mics_shard_size"] = l.shard_group;
+  if (l.zero == 3 && s.training.optimizer == Optimizer::kMuon) zero["reduce_scatter"] = false;
   add_offload(s, zero);
   return zero;
+}
+
+const char* optimizer_type(Optimizer optimizer) {
+  if (optimizer == Optimizer::kMuon) return "Muon";
+  return optimizer == Optimizer::kSgd ? "SGD" : "AdamW";
 }
 
 Json remark_object(const std::vector<Setting>& remarks) {
@@ -62,7 +68,7 @@ std::string write_deepspeed(const Scenario& s, const std::vector<Setting>& remar
       {"communication_data_type", name_of(t.reduce_precision)},
       {"data_types", {{"grad_accum_dtype", name_of(t.grad_precision)}}},
       {"optimizer",
-       {{"type", t.optimizer == Optimizer::kSgd ? "SGD" : "AdamW"}, {"params", {{"lr", 1e-4}}}}},
+       {{"type", optimizer_type(t.optimizer)}, {"params", {{"lr", 1e-4}}}}},
       {"zero_optimization", zero_object(s)}};
   if (l.tp > 1) out["tensor_parallel"] = {{"autotp_size", l.tp}};
   if (l.pp > 1) {

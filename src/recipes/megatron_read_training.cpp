@@ -140,11 +140,11 @@ void read_muon_mode(FlagList& flags) {
   if (!mode) return;
   if (*mode == "layer_sharded") {
     out.set_word("training.muon_mode", "layer", "--muon-tp-mode");
-  } else if (*mode == "duplicated" || *mode == "distributed") {
+  } else if (*mode == "duplicated" || *mode == "distributed" || *mode == "blockwise") {
     out.set_word("training.muon_mode", *mode, "--muon-tp-mode");
   } else {
     out.fail(ErrorCode::kNotSupported, "--muon-tp-mode", *mode + " is not supported yet",
-             "duplicated, distributed or layer_sharded");
+             "duplicated, distributed, blockwise or layer_sharded");
   }
 }
 

@@ -96,9 +96,12 @@ void draw_gradients(Draw& draw, Sketch& s) {
     if (clip == "post_validation" && !s.schedule->validates_after_step) clip = "global";
     s.set("training.grad_clip", clip);
   }
-  if (s.framework->has_muon && s.zero <= 1 && !s.adapters && !s.offloads && draw.chance(0.15)) {
+  const bool has_muon = s.framework->has_muon && s.zero <= s.framework->most_zero_of_muon;
+  if (has_muon && !s.adapters && !s.offloads && draw.chance(0.15)) {
     s.set("training.optimizer", "muon");
-    if (draw.chance(0.7)) s.set("training.muon_mode", draw.of(muon_mode_names()));
+    const auto modes = s.framework->muon_modes;
+    const std::vector<MuonMode> choice(modes.begin(), modes.end());
+    if (draw.chance(0.7)) s.set("training.muon_mode", name_of(draw.of(choice)));
   }
   if (!s.states("training.optimizer") && !s.states("training.moments_precision") &&
       draw.chance(0.15)) {

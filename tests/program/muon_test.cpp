@@ -86,8 +86,8 @@ TEST(Muon, TakesTheMatricesOfLayersAndNoTable) {
   const auto layers = scenario.model.layers;
   const auto shares = muon_shares(scenario, program, program.roles[0]);
   ASSERT_EQ(shares.size(), 1U);
-  EXPECT_EQ(shares[0].elements, layers * elements);
-  EXPECT_EQ(shares[0].largest, layers * elements);  // one data rank
+  EXPECT_EQ(shares[0].states.elements, layers * elements);
+  EXPECT_EQ(shares[0].states.updated, layers * elements);  // one data rank
   EXPECT_EQ(shares[0].padding(1), 0);
   const MuonUpdate update = muon_update_of(program);
   EXPECT_NEAR(update.flops / (static_cast<double>(layers) * flops), 1, 1e-12);
@@ -157,8 +157,8 @@ TEST(Muon, DataRanksShareTheMatrices) {
     const Program program = lower(scenario);
     const auto share = muon_shares(scenario, program, program.roles[0]).at(0);
     EXPECT_GE(share.padding(ranks), 0);
-    EXPECT_LE(share.largest,
-              1.3 * static_cast<double>(share.elements) / ranks +
+    EXPECT_LE(share.states.updated,
+              1.3 * static_cast<double>(share.states.elements) / ranks +
                   4.0 * static_cast<double>(scenario.model.hidden * scenario.model.hidden));
     EXPECT_LE(muon_update_of(program).flops, muon_update_of(one).flops);
     EXPECT_GE(muon_update_of(program).flops, muon_update_of(one).flops / ranks);
@@ -173,6 +173,23 @@ TEST(Muon, DataRanksShareTheMatrices) {
   }
 }
 
+// Each tensor rank takes its part for the matrix: queries, keys, values and up lose rows, the two
+// others columns.
+TEST(Muon, BlockwiseTakesPartsForMatrices) {
+  GptCase c = with_muon("blockwise");
+  c.tp = 4;
+  const Scenario scenario = gpt(c);
+  const MuonUpdate update = muon_update_of(lower(scenario));
+  double flops = 0;
+  for (const MuonMatrix& matrix : each_of(layer_matrices(scenario))) {
+    const std::int64_t h = scenario.model.hidden;
+    flops += newton_schulz_flops(h, matrix.elements() / h / 4);
+  }
+  const auto layers = static_cast<double>(scenario.model.layers);
+  EXPECT_NEAR(update.flops / (layers * flops), 1, 1e-12);
+  EXPECT_TRUE(update.messages.empty());
+}
+
 TEST(Muon, EachExpertIsAMatrixOfItsOwnRanks) {
   testing::ExpertCase c;
   c.ep = 4;
@@ -182,11 +199,12 @@ TEST(Muon, EachExpertIsAMatrixOfItsOwnRanks) {
   const Program program = lower(scenario);
   const auto shares = muon_shares(scenario, program, program.roles[0]);
   ASSERT_EQ(shares.size(), 2U);
-  const auto experts = std::ranges::find(shares, AxisGroup::kExpertData, &MuonShare::group);
+  const auto experts = std::ranges::find_if(
+      shares, [](const MuonShare& share) { return share.states.group == AxisGroup::kExpertData; });
   ASSERT_NE(experts, shares.end());
   // Four experts in each of two layers, gate and up packed, and down.
   EXPECT_EQ(experts->of_busiest.size(), 4U * 2 * 2);
-  EXPECT_EQ(experts->elements, experts->largest);
+  EXPECT_EQ(experts->states.elements, experts->states.updated);
 }
 
 }  // namespace

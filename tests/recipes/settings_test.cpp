@@ -104,6 +104,27 @@ TEST(DeepSpeedImport, StatesOnDisks) {
   EXPECT_EQ(out["training"]["optimizer"], "sgd");
 }
 
+TEST(DeepSpeedImport, TakesMuonAndNamesWhatItRefusesWithIt) {
+  const auto read = [](const std::string& zero, const std::string& parameters) {
+    return read_deepspeed(input_of(R"({"train_batch_size": 64, "optimizer": {"type": "Muon",
+        "params": )" + parameters + R"(}, "zero_optimization": )" +
+                                       zero + "}",
+                                   16));
+  };
+  const ImportedScenario whole =
+      read(R"({"stage": 3, "reduce_scatter": false})", R"({"muon_lr": 0.02, "adam_lr": 3e-4})");
+  EXPECT_TRUE(whole.errors.empty()) << to_string(whole.errors);
+  EXPECT_EQ(json_text(SortedJson(whole.warnings)), "[]");
+  EXPECT_EQ(
+      deepspeed(
+          R"({"train_batch_size": 64, "optimizer": {"type": "muon"}})")["training"]["optimizer"],
+      "muon");
+  EXPECT_TRUE(has(json_text(SortedJson(read(R"({"stage": 3})", "{}").warnings)), "reduce_scatter"));
+  EXPECT_TRUE(
+      has(json_text(SortedJson(read(R"({"stage": 2})", R"({"ns_method": "standard"})").warnings)),
+          "optimizer.params.ns_method"));
+}
+
 TEST(DeepSpeedImport, AutoIsTheTrainersAndUnknownKeysAreNamed) {
   const ImportedScenario out = read_deepspeed(input_of(
       R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",

@@ -25,6 +25,17 @@ Overlap overlap(const Training&, const Layout& layout) {
   return {.grad_reduce = layout.zero == 3, .param_gather = layout.zero == 3};
 }
 
+// runtime/zero/muon/original_muon.py. Zero 1 and 2 (stage_1_and_2.py, get_flat_partition) hand the
+// whole gradient of a matrix to each rank whose partition has a part of it (pull request 8141), and
+// zero 3 (stage3.py, _apply_muon_to_accumulated_grads) sums whole buckets, because it refuses
+// reduce_scatter; it then gathers what it had shared out.
+void add_muon(const Layout& layout, FrameworkRules& rules) {
+  rules.muon_deal = layout.zero == 3 ? MuonDeal::kTurns : MuonDeal::kTouched;
+  rules.muon_on_gram = true;  // ns_method "gram"
+  rules.muon_keeps_packed = true;
+  rules.sums_whole_gradients = layout.zero >= 1;
+}
+
 FrameworkRules rules(const Training& training, const Layout& layout) {
   FrameworkRules rules = half_precision_rules(training);
   rules.bucket_elements = kBucketElements;
@@ -37,6 +48,7 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   // buffered_reduce_fallback, which sums whole buckets.
   const bool whole = rules.keeps_half_gradients || training.release.has(kWholeSums);
   rules.sums_whole_gradients = layout.zero == 1 && whole;
+  if (training.optimizer == Optimizer::kMuon) add_muon(layout, rules);
   // stage_1_and_2.py, step(): flatten(averaged_gradients).to(fp32); fused_optimizer.py does it too.
   rules.copies_flat_gradients = layout.zero <= 2 && !rules.keeps_half_gradients;
   rules.gathers_by_matrix = true;
@@ -88,6 +100,9 @@ constexpr std::string_view kDeepSpeedTrainers[] = {"megatrondeepspeed", "zero"};
 // deepspeed/sequence/layer.py: DistributedAttention (Ulysses).
 constexpr ContextMethod kContextMethods[] = {ContextMethod::kAllToAll};
 
+// The update sees a tensor rank's part of a matrix, and takes it for the matrix.
+constexpr MuonMode kMuonModes[] = {MuonMode::kBlockwise};
+
 }  // namespace
 
 extern const FrameworkTraits kDeepSpeed = {
@@ -101,6 +116,8 @@ extern const FrameworkTraits kDeepSpeed = {
     .offers = offers,
     .offers_pipeline_overlap = offers_no_overlap,
     .context_methods = kContextMethods,
+    .has_muon = true,
+    .muon_modes = kMuonModes,
     .offload = {.sharded_parts = true, .parameters = true, .disks = true},
     .attention_kernel = flash_attention_package,
     .check_zero = check_zero,

@@ -44,6 +44,9 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   // torch/_inductor/fx_passes/micro_pipeline_tp.py fuses a product with the reduction it feeds.
   rules.sums_input_gradients = true;
   rules.sums_on_host = true;  // _fsdp_param_group.py: CPUOffloadPolicy
+  // torchtitan/distributed/flex_shard/dist_muon.py: DistMuon with Owned() matrices.
+  rules.muon_deal = MuonDeal::kOwners;
+  rules.muon_keeps_packed = true;
   // Autograd keeps what DTensor's redistribution gathered.
   rules.keeps_gathered_inputs = true;
   return rules;
@@ -76,6 +79,9 @@ constexpr std::string_view kFsdpTrainers[] = {"fsdp2", "torchtitan", "llmfoundry
 // torch.distributed.tensor.experimental, set_rotate_method: alltoall sends blocks around.
 constexpr ContextMethod kContextMethods[] = {ContextMethod::kRing, ContextMethod::kAllGather};
 
+// torchtitan's DistMuon works on whole matrices, so that all modes are the same one.
+constexpr MuonMode kMuonModes[] = {MuonMode::kDuplicated};
+
 }  // namespace
 
 extern const FrameworkTraits kFsdp = {
@@ -95,6 +101,8 @@ extern const FrameworkTraits kFsdp = {
     .context_methods = kContextMethods,
     .shards_in_groups = true,  // a mesh of two dimensions
     .recomputes_operations = true,
+    .has_muon = true,
+    .muon_modes = kMuonModes,
     .offload = {.parameters = true, .together = true},  // CPUOffloadPolicy
     .has_narrow_weights = true,    // model.to(bfloat16); torchtitan's training.dtype
     .has_small_optimizers = true,  // bitsandbytes, torchao, torch.optim.Adafactor

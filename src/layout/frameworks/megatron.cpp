@@ -173,6 +173,9 @@ constexpr ContextMethod kContextMethods[] = {ContextMethod::kRing, ContextMethod
                                              ContextMethod::kAllToAll,
                                              ContextMethod::kHierarchical};
 
+constexpr MuonMode kMuonModes[] = {MuonMode::kDuplicated, MuonMode::kDistributed, MuonMode::kLayer,
+                                   MuonMode::kBlockwise};
+
 }  // namespace
 
 extern const FrameworkTraits kMegatron = {
@@ -186,16 +189,18 @@ extern const FrameworkTraits kMegatron = {
     .offers = offers,
     .offers_pipeline_overlap = interleaves,  // overlap_p2p_comm is forced off without
     .context_methods = kContextMethods,
-    .pairs_passes = true,                           // --overlap-moe-expert-parallel-comm
-    .hides_in_exchanges = true,                     // --moe-shared-expert-overlap
-    .defers_head = true,                            // --defer-embedding-wgrad-compute
-    .has_muon = true,                               // --optimizer muon
-    .offload = {.parts = true},                     // --optimizer-offload-fraction
-    .has_fp4 = true,                                // --fp4-format
-    .has_fp8_head = true,                           // fp8_output_proj
-    .fuses_experts = true,                          // --use-transformer-engine-op-fuser
-    .keeps_wide_layers = true,                      // --first-last-layers-bf16
-    .validates_after_step = true,                   // sail-sg/zero-bubble-pipeline-parallelism
+    .pairs_passes = true,          // --overlap-moe-expert-parallel-comm
+    .hides_in_exchanges = true,    // --moe-shared-expert-overlap
+    .defers_head = true,           // --defer-embedding-wgrad-compute
+    .has_muon = true,              // --optimizer muon
+    .most_zero_of_muon = 1,        // NVIDIA/Megatron-LM#4486 is open
+    .muon_modes = kMuonModes,      // --muon-tp-mode
+    .offload = {.parts = true},    // --optimizer-offload-fraction
+    .has_fp4 = true,               // --fp4-format
+    .has_fp8_head = true,          // fp8_output_proj
+    .fuses_experts = true,         // --use-transformer-engine-op-fuser
+    .keeps_wide_layers = true,     // --first-last-layers-bf16
+    .validates_after_step = true,  // sail-sg/zero-bubble-pipeline-parallelism
     .attention_kernel = attention_kernel,
     .flash_attention_since = kFlashAttention,
     .sequence_parallel_since = kSequenceParallel,
