@@ -424,7 +424,8 @@ ImportedScenario read_torchtitan(const ImportInput& input) {
   JsonKeys optimizer = root.section("optimizer");
   const auto name = optimizer.text("name");
   if (name && *name != "Adam" && *name != "AdamW") {
-    out.fail(ErrorCode::kNotSupported, "optimizer.name", *name + " is not supported yet", "AdamW");
+    out.fail(ErrorCode::kNotSupported, "optimizer.name", *name + " is not supported yet",
+             "AdamW; torchtitan's Muon has no word here: state training.optimizer in the scenario");
   }
   optimizer.without_effect(
       {"lr", "beta1", "beta2", "eps", "weight_decay", "implementation", "fused"});

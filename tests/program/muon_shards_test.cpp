@@ -237,6 +237,20 @@ TEST(MuonOfFsdp, StaysInsideAGroupThatSharesStates) {
   }
 }
 
+// A matrix of 4 x 1 has two iterates in 16 bits, and square matrices of one unit: four on the
+// product with itself, two else. Beside it lie the updates of 14 units in bf16; or gradients and
+// momentum of all, of which what has arrived lies there twice for a while.
+TEST(MuonOfShards, TakesMemoryWhileItUpdates) {
+  const auto bytes_of = [](const GptCase& c) {
+    const MuonStep step = muon_step(c);
+    return muon_workspace(step.scenario, {step.share}) / step.unit();
+  };
+  EXPECT_EQ(bytes_of(muon_of("deepspeed", 1, 4)), 2 * 2 * 4 + 4 * 2 + 2 * 14);
+  EXPECT_EQ(bytes_of(muon_of("deepspeed", 3, 4)), 3 * 2 * kUnits);
+  EXPECT_EQ(bytes_of(muon_of("deepspeed", 3, 1)), 2 * 2 * 4 + 4 * 2);
+  EXPECT_EQ(bytes_of(muon_of("fsdp", 3, 4)), 2 * 2 * 4 + 2 * 2);
+}
+
 // Two layers of the Llama form with experts, which FSDP shards over `ranks` data ranks of their
 // own.
 std::vector<MuonShare> expert_shares(int experts, int ranks) {
