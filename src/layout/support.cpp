@@ -162,17 +162,13 @@ void check_deferred_head(const Scenario& s, Findings& findings) {
                        "use 0");
 }
 
-// torchtitan_op knows the operations of layers whose weights are trained.
+// torchtitan has fused attention alone.
 void check_recomputed_operations(const Scenario& s, Findings& findings) {
-  if (!findings.trusts({"layout.recompute", "training.mode", "training.attention"})) return;
+  if (!findings.trusts({"layout.recompute", "training.attention"})) return;
   if (!s.layout.recompute.modules.has(RecomputedModule::kOperations)) return;
-  std::string_view beside;
-  if (s.training.trains_adapters()) beside = "adapters";
-  if (s.training.attention == AttentionKernel::kUnfused) beside = "unfused attention";
-  if (beside.empty()) return;
+  if (s.training.attention != AttentionKernel::kUnfused) return;
   findings.unsupported("layout.recompute.modules",
-                       fmt::format("recomputing torchtitan_op with {} is", beside),
-                       "mode full, or none");
+                       "recomputing torchtitan_op with unfused attention is", "mode full, or none");
 }
 
 }  // namespace

@@ -331,7 +331,7 @@ BufferId ExpertLayer::make_again(BufferId input, bool runs_on) {
   route(input);
   saved_.input = dispatch_.bring_again(input, saved_.routing);
   compute_up();
-  if (runs_on || shared_) dispatch_.send_back_again(compute_down());
+  if (runs_on || shared_ || down_adapters_.any()) dispatch_.send_back_again(compute_down());
   if (!runs_on) dispatch_.drop_returned();
   const BufferId shared = shared_ ? shared_->make_again(input, runs_on) : BufferId{};
   if (!runs_on) return {};

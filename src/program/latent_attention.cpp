@@ -80,8 +80,9 @@ LatentRotary LatentAttention::rotation(bool backward) const {
 LinearOutput LatentAttention::multiply(Product product, const Linear& linear,
                                        const LinearInput& input, const LinearOutput& saved,
                                        ParameterId bias) {
-  if (again_ && kept_.has(number(product))) return saved;
-  return linear.forward(builder_, input, bias);
+  const std::int64_t dropped = linear.dropped(kept_, number(product));
+  if (again_) return linear.make_again(builder_, input, saved, bias, dropped);
+  return linear.forward(builder_, input, bias, linear.split(kept_, dropped));
 }
 
 void LatentAttention::make_latents(BufferId input) {

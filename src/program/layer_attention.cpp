@@ -77,15 +77,16 @@ AttentionBuffers LayerLowering::attention(BufferId input) {
     out.core.context = latent_->forward(out.normed, keeps_, kept_);
   } else {
     out.entered = weights_.qkv.enter(builder_, "attention_input", out.normed, keeps_);
-    out.packed = splits_keys() ? weights_.qkv.forward(builder_, out.entered, weights_.qkv_bias,
-                                                      key_width(), key_width())
-                               : weights_.qkv.forward(builder_, out.entered, weights_.qkv_bias,
-                                                      values_apart());
+    const OutputSplit split = splits_keys() ? weights_.qkv.split(kept_, key_width(), key_width())
+                                            : OutputSplit{.apart = values_apart()};
+    out.packed = weights_.qkv.forward(builder_, out.entered, weights_.qkv_bias, split);
     rotate(out);
     out.core = core(out);
   }
   out.left = weights_.attention_out.take(builder_, out.core.context, keeps_);
-  out.projected = weights_.attention_out.forward(builder_, out.left);
+  const Linear& last = weights_.attention_out;
+  out.projected = last.forward(builder_, out.left, {},
+                               last.split(kept_, last.dropped(kept_, projections() + 1)));
   out.branch = leave("attention_reduced", out.projected.y, projections() + 1);
   join(out);
   return out;
@@ -132,11 +133,10 @@ void LayerLowering::leave_attention_again(AttentionBuffers& saved) {
   if (model_.parallel_block && compiled) return;    // nobody reads the sum
   const bool scattered = shape_.sequence_parallel;  // it is kept then
   const std::int64_t number = projections() + 1;
-  if (kept_.has(number)) {
-    if (!compiled) builder_.last().reads.push_back(saved.projected.y);
-  } else if (!scattered || !compiled) {
-    saved.projected = weights_.attention_out.forward(builder_, saved.left);
-  }
+  const Linear& last = weights_.attention_out;
+  if (kept_.has(number) && !compiled) hold(saved.projected);
+  saved.projected = last.make_again(builder_, saved.left, saved.projected, {},
+                                    last.dropped(kept_, number), !scattered || !compiled);
   if (!scattered) saved.branch = leave("attention_reduced", saved.projected.y, number);
   join(saved);
 }

@@ -120,6 +120,10 @@ class LayerLowering {
   BufferId leave(const char* name, BufferId partial, std::int64_t number);
   void recompute_operations();
   void project_again(AttentionBuffers& saved);
+  // Eager autograd keeps it up to the operation written last, whoever reads it.
+  void hold(const LinearOutput& kept) {
+    builder_.last().reads.push_back(kept.bare.valid() ? kept.bare : kept.y);
+  }
   void leave_attention_again(AttentionBuffers& saved);
   void feed_again(MlpBuffers& saved);
   BufferId add_residual(const char* name, BufferId branch, BufferId residual, ParameterId bias,

@@ -39,7 +39,9 @@ MlpBuffers LayerLowering::mlp(AttentionBuffers& attended) {
     out.branch = experts_->forward(out.normed, kept_behind_attention());
   } else {
     dense(out);
-    out.down = weights_.mlp_down.forward(builder_, out.left);
+    const Linear& last = weights_.mlp_down;
+    out.down =
+        last.forward(builder_, out.left, {}, last.split(kept_, last.dropped(kept_, down_number())));
     out.branch = leave("mlp_reduced", out.down.y, down_number());
   }
   const BufferId branch = norms_branches() ? builder_.norm("mlp_post_norm", weights_.mlp_post_norm,
@@ -53,7 +55,8 @@ MlpBuffers LayerLowering::mlp(AttentionBuffers& attended) {
 // Up to what the second product reads.
 void LayerLowering::dense(MlpBuffers& out) {
   out.entered = weights_.mlp_up.enter(builder_, "mlp_input", out.normed, keeps_);
-  out.up = weights_.mlp_up.forward(builder_, out.entered, {}, weights_.mlp_up.apart(dropped_ups()));
+  out.up = weights_.mlp_up.forward(builder_, out.entered, {},
+                                   weights_.mlp_up.split(kept_, dropped_ups()));
   activate(out);
 }
 
@@ -63,12 +66,13 @@ void LayerLowering::feed_again(MlpBuffers& saved) {
   saved.entered = weights_.mlp_up.enter(builder_, "mlp_input", saved.normed, keeps_);
   saved.up = weights_.mlp_up.make_again(builder_, saved.entered, saved.up, {}, dropped_ups());
   activate(saved);
-  const bool kept = kept_.has(down_number());
-  if (kept && eager) builder_.last().reads.push_back(saved.down.y);
+  const Linear& last = weights_.mlp_down;
+  if (kept_.has(down_number()) && eager) hold(saved.down);
   const bool runs_on = eager && !scenario_.training.early_stop;
-  if (!runs_on && (scattered || !norms_branches())) return;
-  if (!kept) saved.down = weights_.mlp_down.forward(builder_, saved.left);
-  if (!scattered) saved.branch = leave("mlp_reduced", saved.down.y, down_number());
+  const bool read = runs_on || (norms_branches() && !scattered);
+  saved.down = last.make_again(builder_, saved.left, saved.down, {},
+                               last.dropped(kept_, down_number()), read);
+  if (read && !scattered) saved.branch = leave("mlp_reduced", saved.down.y, down_number());
 }
 
 void LayerLowering::activate(MlpBuffers& out) {

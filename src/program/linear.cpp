@@ -59,22 +59,9 @@ LinearInput Linear::renewed(const LinearInput& saved, BufferId x) const {
   return form_->renewed(saved, of_input(x));
 }
 
-LinearOutput Linear::make_again(BlockBuilder& builder, const LinearInput& input,
-                                const LinearOutput& saved, ParameterId bias,
-                                std::int64_t dropped) const {
-  if (dropped == outputs_) return forward(builder, input, bias);
-  LinearOutput out = saved;
-  if (dropped == 0) return out;
-  out.apart = builder.activation(names_.output, tokens_ * dropped);
-  builder.gemm(names_.layer, GemmRole::kForward, tokens_, dropped, inputs_, {input.operand.rows},
-               {out.apart}, bias.valid(), form_->is_fp8());
-  builder.uses({weight_, bias});
-  return out;
-}
-
-LinearOutput Linear::forward(BlockBuilder& builder, const LinearInput& input, ParameterId bias,
-                             std::int64_t apart, std::int64_t last) const {
-  LinearOutput out;
+void Linear::multiply(BlockBuilder& builder, const LinearInput& input, ParameterId bias,
+                      const OutputSplit& split, LinearOutput& out) const {
+  const std::int64_t apart = split.apart, last = split.last;
   out.y = builder.activation(names_.output, tokens_ * (outputs_ - apart - last));
   if (last > 0) out.last = builder.activation(names_.output, tokens_ * last);
   if (apart > 0) out.apart = builder.activation(names_.output, tokens_ * apart);
@@ -84,7 +71,65 @@ LinearOutput Linear::forward(BlockBuilder& builder, const LinearInput& input, Pa
   if (apart > 0) builder.also_writes({out.apart});
   if (last > 0) builder.also_writes({out.last});
   builder.uses({weight_, bias});
-  out.adapters = adapters_.forward(builder, input.x, out.y);
+}
+
+LinearOutput Linear::forward(BlockBuilder& builder, const LinearInput& input, ParameterId bias,
+                             const OutputSplit& split) const {
+  LinearOutput out;
+  multiply(builder, input, bias, split, out);
+  if (!adapters_.any()) return out;
+  if (!split.stay) {
+    out.adapters = adapters_.forward(builder, input.x, out.y);
+    return out;
+  }
+  stand_apart(builder, out);
+  out.adapters = adapters_.forward(builder, input.x, sums_of(out));
+  return out;
+}
+
+// The product's own results stay as they are: sums get other buffers.
+void Linear::stand_apart(BlockBuilder& builder, LinearOutput& out) const {
+  const auto sum_of = [&](BufferId of) {
+    return builder.buffer(names_.output, builder.block().buffers[of.index()].elements,
+                          builder.shape().type);
+  };
+  if (!out.bare.valid()) {
+    out.bare = out.y;
+    out.bare_last = out.last;
+  }
+  out.y = sum_of(out.bare);
+  if (out.bare_last.valid()) out.last = sum_of(out.bare_last);
+}
+
+Adapters::Sums Linear::sums_of(const LinearOutput& out) {
+  return {{out.bare, out.apart, out.bare_last}, {out.y, out.apart, out.last}};
+}
+
+LinearOutput Linear::make_again(BlockBuilder& builder, const LinearInput& input,
+                                const LinearOutput& saved, ParameterId bias, std::int64_t dropped,
+                                bool read) const {
+  const bool all = dropped == outputs_;
+  LinearOutput out = saved;
+  if (read && all) {
+    out = {};
+    multiply(builder, input, bias, {}, out);
+  } else if (read && dropped > 0) {
+    out.apart = builder.activation(names_.output, tokens_ * dropped);
+    const BufferId matrix = matrix_for_product(builder, weight_, dropped * inputs_, false);
+    builder.gemm(names_.layer, GemmRole::kForward, tokens_, dropped, inputs_,
+                 {input.operand.rows, matrix}, {out.apart}, bias.valid(), form_->is_fp8());
+    builder.uses({weight_, bias});
+  }
+  if (!adapters_.any()) return out;
+  Adapters::Sums sums;
+  if (read && all) {
+    sums = {{out.y, out.y, out.y}, {out.y, out.y, out.y}};
+  } else if (read) {
+    stand_apart(builder, out);
+    sums = sums_of(out);
+  }
+  out.adapters =
+      adapters_.make_again(builder, input.x, sums, saved.adapters, {!all, dropped == 0, !all});
   return out;
 }
 

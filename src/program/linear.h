@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "program/block_builder.h"
+#include "program/kept_products.h"
 #include "program/low_rank_adapters.h"
 #include "program/product_operands.h"
 
@@ -25,7 +26,15 @@ struct LinearOutput {
   BufferId y;
   BufferId apart;  // the outputs that have a buffer of their own
   BufferId last;   // those behind them, which then have one too
+  // These hold `y` and `last` as the product made them, if they are kept and adapters add to them.
+  BufferId bare, bare_last;
   AdapterOutputs adapters;
+};
+// Outputs that have buffers of their own: `apart`, and `last` behind them. Where torchtitan_op
+// keeps the others, they `stay` as the product made them.
+struct OutputSplit {
+  std::int64_t apart = 0, last = 0;
+  bool stay = false;
 };
 struct LinearGradient {
   BufferId x;
@@ -53,16 +62,24 @@ class Linear {
   // backward reads what is made here.
   LinearInput enter(BlockBuilder& builder, const char* name, BufferId x, bool keeps) const;
   LinearInput take(BlockBuilder& builder, BufferId x, bool keeps) const;
-  // `bias`, where valid, is added by the product. `apart`: how many of the outputs go into a buffer
-  // of their own, with `last` more behind them in another.
+  // `bias`, where valid, is added by the product.
   LinearOutput forward(BlockBuilder& builder, const LinearInput& input, ParameterId bias = {},
-                       std::int64_t apart = 0, std::int64_t last = 0) const;
+                       const OutputSplit& split = {}) const;
   // Makes `dropped` of the outputs once more: none, all, or those that are apart, by a product of
-  // their own. They are the second part of the weight (Parameter::parts).
+  // their own. They are the second part of the weight (Parameter::parts). If the output is not
+  // `read`, backward has but what it reads of adapters.
   LinearOutput make_again(BlockBuilder& builder, const LinearInput& input,
-                          const LinearOutput& saved, ParameterId bias, std::int64_t dropped) const;
-  // So many outputs have a buffer of their own where `dropped` ones are made again.
-  std::int64_t apart(std::int64_t dropped) const { return dropped < outputs_ ? dropped : 0; }
+                          const LinearOutput& saved, ParameterId bias, std::int64_t dropped,
+                          bool read = true) const;
+  // How outputs lie where torchtitan_op makes `dropped` of them again.
+  OutputSplit split(const KeptProducts& kept, std::int64_t dropped, std::int64_t last = 0) const {
+    if (!kept.chooses()) return {};
+    return {dropped < outputs_ ? dropped : 0, last, dropped < outputs_};
+  }
+  // All outputs, unless the product with this number is kept.
+  std::int64_t dropped(const KeptProducts& kept, std::int64_t number) const {
+    return kept.has(number) ? 0 : outputs_;
+  }
 
   // Backward: the gradient of the output, of a layer that ends a region or of one that begins it.
   LinearInput leave_backward(BlockBuilder& builder, const char* name, BufferId gradient) const;
@@ -80,6 +97,10 @@ class Linear {
  private:
   OperandRequest of_input(BufferId x, bool keeps = true) const;
   OperandRequest of_gradient(BufferId gradient) const;
+  void multiply(BlockBuilder& builder, const LinearInput& input, ParameterId bias,
+                const OutputSplit& split, LinearOutput& out) const;
+  void stand_apart(BlockBuilder& builder, LinearOutput& out) const;
+  static Adapters::Sums sums_of(const LinearOutput& out);
 
   LinearNames names_{};
   std::int64_t outputs_ = 0, inputs_ = 0, tokens_ = 0;

@@ -93,7 +93,9 @@ Dropout Adapters::dropout(const BlockBuilder& builder, bool backward) const {
   return {backward, shape.type, builder.size(own_rows_ * inputs_, 0, bytes)};
 }
 
-AdapterOutputs Adapters::forward(BlockBuilder& builder, BufferId x, BufferId y) const {
+AdapterOutputs Adapters::write(BlockBuilder& builder, BufferId x, const Sums& sums,
+                               const AdapterOutputs* saved,
+                               const std::array<bool, 3>& stays) const {
   const Shape& shape = builder.shape();
   const double element = static_cast<double>(shape.element);
   AdapterOutputs out;
@@ -106,18 +108,29 @@ AdapterOutputs Adapters::forward(BlockBuilder& builder, BufferId x, BufferId y) 
       mask = builder.buffer("adapter_mask", own_rows_ * inputs_, DataType::kInt8);
       builder.add("adapter_dropout", dropout(builder, false), {x}, {seen, mask});
     }
-    BufferId& narrow = out.narrow[part.index];
-    narrow = builder.activation("adapter_narrow", tokens_ * rank_);
-    multiply(builder, "adapter_down", GemmRole::kForward, rank_, inputs_, seen, narrow);
-    builder.uses({part.down});
-    const BufferId up = builder.activation("adapter_wide", wide);
-    multiply(builder, "adapter_up", GemmRole::kForward, part.outputs, rank_, narrow, up);
-    builder.uses({part.up});
+    BufferId &narrow = out.narrow[part.index], &up = out.wide[part.index];
+    const bool again = saved != nullptr;
+    if (again && !stays[part.index]) {
+      narrow = saved->narrow[part.index];
+    } else {
+      narrow = builder.activation("adapter_narrow", tokens_ * rank_);
+      multiply(builder, "adapter_down", GemmRole::kForward, rank_, inputs_, seen, narrow);
+      builder.uses({part.down});
+    }
+    const BufferId of = sums.of[part.index], to = sums.to[part.index];
+    if (!to.valid()) return;
+    if (again && stays[part.index]) {
+      up = saved->wide[part.index];
+    } else {
+      up = builder.activation("adapter_wide", wide);
+      multiply(builder, "adapter_up", GemmRole::kForward, part.outputs, rank_, narrow, up);
+      builder.uses({part.up});
+    }
     // Scaled, then added.
     builder.add("adapter_add",
                 AdapterAdd{false, shape.type,
                            adapter_steps(element).of(builder.size(wide, 0, 3 * element))},
-                {up, y}, {y});
+                {up, of}, {to});
   });
   return out;
 }

@@ -26,6 +26,7 @@ using PartBuffers = std::array<BufferId, 3>;
 // forward() makes these, and backward reads them.
 struct AdapterOutputs {
   PartBuffers narrow;         // x A^T
+  PartBuffers wide;           // x A^T B^T
   PartBuffers dropped, mask;  // what is left of x, where adapters drop some of it
 };
 
@@ -49,7 +50,23 @@ class Adapters {
   bool any() const { return parts_.front().down.valid(); }
 
   // Adds their outputs to `y`.
-  AdapterOutputs forward(BlockBuilder& builder, BufferId x, BufferId y) const;
+  AdapterOutputs forward(BlockBuilder& builder, BufferId x, BufferId y) const {
+    return forward(builder, x, {{y, y, y}, {y, y, y}});
+  }
+  // Adds them to what the matrix made of each part.
+  struct Sums {
+    PartBuffers of, to;  // the same ones: in place; those without `to` are not made
+  };
+  AdapterOutputs forward(BlockBuilder& builder, BufferId x, const Sums& sums) const {
+    return write(builder, x, sums, nullptr, {});
+  }
+  // Makes again what torchtitan_op drops. A layer's three products count one after the other: where
+  // that of the matrix `stays`, so does the wide one, and the narrow one is dropped, or else these
+  // two change places.
+  AdapterOutputs make_again(BlockBuilder& builder, BufferId x, const Sums& sums,
+                            const AdapterOutputs& saved, const std::array<bool, 3>& stays) const {
+    return write(builder, x, sums, &saved, stays);
+  }
   // Adds their gradients of the input to `x_gradient`.
   AdapterGradients input_gradient(BlockBuilder& builder, BufferId y_gradient, BufferId x_gradient,
                                   const AdapterOutputs& saved) const;
@@ -65,6 +82,8 @@ class Adapters {
   template <class Visit>
   void each(const Visit& visit) const;
 
+  AdapterOutputs write(BlockBuilder& builder, BufferId x, const Sums& sums,
+                       const AdapterOutputs* saved, const std::array<bool, 3>& stays) const;
   void declare(BlockBuilder& builder, const Parameter& matrix, Part& part);
   bool drops(const BlockBuilder& builder) const;
   Dropout dropout(const BlockBuilder& builder, bool backward) const;

@@ -40,7 +40,7 @@ Activation SharedExpert::activation(bool backward) const {
 void SharedExpert::forward_up(BufferId input) {
   saved_ = {};
   saved_.entered = up_.enter(builder_, "shared_input", input, true);
-  saved_.up = up_.forward(builder_, saved_.entered, {}, up_.apart(dropped()));
+  saved_.up = up_.forward(builder_, saved_.entered, {}, up_.split(kept_, dropped()));
   activate();
 }
 
@@ -52,7 +52,8 @@ void SharedExpert::activate() {
 
 BufferId SharedExpert::forward_down(BufferId input) {
   saved_.left = down_.take(builder_, saved_.activated, true);
-  saved_.down = down_.forward(builder_, saved_.left);
+  saved_.down =
+      down_.forward(builder_, saved_.left, {}, down_.split(kept_, down_.dropped(kept_, last())));
   saved_.output = builder_.leave_region("shared_reduced", saved_.down.y);
   return gated(input);
 }
@@ -76,13 +77,14 @@ BufferId SharedExpert::make_again(BufferId input, bool runs_on) {
   saved_.up = up_.make_again(builder_, saved_.entered, saved_.up, {}, dropped());
   activate();
   saved_.left = down_.take(builder_, saved_.activated, true);
-  const bool whole = builder_.shape().tp == 1;
-  if (kept_.has(halves() + 1)) {
-    builder_.last().reads.push_back(saved_.down.y);
-  } else if (runs_on || (whole && gate_.valid())) {
-    saved_.down = down_.forward(builder_, saved_.left);
-    if (whole) saved_.output = saved_.down.y;
+  const bool whole = builder_.shape().tp == 1, read = runs_on || (whole && gate_.valid());
+  if (kept_.has(last())) {
+    const LinearOutput& held = saved_.down;
+    builder_.last().reads.push_back(held.bare.valid() ? held.bare : held.y);
   }
+  saved_.down =
+      down_.make_again(builder_, saved_.left, saved_.down, {}, down_.dropped(kept_, last()), read);
+  if (read && whole) saved_.output = saved_.down.y;
   return runs_on ? gated(input) : BufferId{};
 }
 

@@ -37,6 +37,7 @@ class SharedExpert {
  private:
   std::int64_t ups() const { return halves() * ffn_; }
   std::int64_t halves() const { return model_.mlp == Mlp::kSwiglu ? 2 : 1; }
+  std::int64_t last() const { return halves() + 1; }  // the number of its last product
   std::int64_t dropped() const { return kept_.dropped(ups(), halves()); }
   void activate();
   BufferId gated(BufferId input);

@@ -28,9 +28,7 @@ void draw_context_method(Draw& draw, Sketch& s) {
   if (!offered.empty()) s.set("layout.cp_method", name_of(draw.of(offered)));
 }
 
-bool takes_operations(const Sketch& s) {
-  return s.framework->recomputes_operations && !s.adapters && !s.unfused;
-}
+bool takes_operations(const Sketch& s) { return s.framework->recomputes_operations && !s.unfused; }
 
 json recomputed_modules(Draw& draw, const Sketch& s) {
   const std::string operations = name_of(RecomputedModule::kOperations);

@@ -239,6 +239,22 @@ TEST(OperationRecompute, CountsTheSharedExpertAsTheMlp) {
   EXPECT_EQ(made_again(latent), wanted);
 }
 
+// An adapter's two products count behind that of their matrix: if it is kept, so is the second, and
+// what adapters of queries, values and the gate have made lies beside it. Backward reads what the
+// first made, and of the down projection nothing else.
+TEST(OperationRecompute, CountsProductsOfAdapters) {
+  constexpr std::int64_t kRank = 16;
+  const Block block = layer_of(llama(R"("compile": true, "mode": "lora", "lora_rank": 16)"));
+  const std::int64_t row = 2 * (kHidden + kKeys + kFfn) + kHidden + 3 * kRank + kHidden;
+  EXPECT_EQ(saved_by(block), kTokens * row);
+  const std::map<std::string, std::int64_t> wanted{{"qkv", kKeys},
+                                                   {"attention_out", kHidden},
+                                                   {"mlp_up", kFfn},
+                                                   {"adapter_down", 4 * kRank},
+                                                   {"adapter_up", kKeys + kHidden + kFfn}};
+  EXPECT_EQ(made_again(block), wanted);
+}
+
 // The layer of a prediction module is a layer: its second forward is that of the others.
 TEST(OperationRecompute, OfAPredictionModuleIsThatOfALayer) {
   const Scenario scenario =
