@@ -31,7 +31,7 @@ class Engine {
         rates_(rates),
         stop_(stop),
         queue_(workload.tasks()),
-        fluid_(workload, graph),
+        fluid_(workload),
         waits_(graph.waits),
         phase_(workload.tasks(), Phase::kWaiting) {
     replay_.tasks.resize(workload.tasks());
@@ -76,7 +76,8 @@ class Engine {
     for (std::size_t h = 0; h < graph_.holders.size(); ++h) {
       const Workload::Member& member = members_[at(graph_.holders[h])];
       if (waits_[tasks_.size() + h] > 0 || phase_[at(member.task)] == Phase::kEnded) continue;
-      const std::span holds(workload_.uses().data() + member.hold_begin, at(member.hold_count));
+      const Workload::Bond& bond = *workload_.bond_of(member);
+      const std::span holds(workload_.holds().data() + bond.hold_begin, at(bond.hold_count));
       const bool holds_it = std::any_of(holds.begin(), holds.end(), [&](const Use& use) {
         return use.resource == found.resource;
       });
@@ -124,7 +125,7 @@ class Engine {
       return;
     }
     const Workload::Member& member = members_[at(graph_.holders[at(node) - tasks_.size()])];
-    fluid_.hold(member);
+    fluid_.hold(*workload_.bond_of(member));
     approach(member.task);
   }
 
@@ -137,14 +138,15 @@ class Engine {
   }
 
   void start(std::int32_t task) {
-    const Workload::Task& entry = tasks_[at(task)];
+    const Workload::Kind& entry = workload_.kind_of(task);
     if (entry.latency_ps >= kLongestDuration.ps) end_at_clock(task);
     ++replay_.events;
     replay_.tasks[at(task)].posted = {now_ps_};
     replay_.tasks[at(task)].start = {now_ps_};
     if (graph_.is_constrained[at(task)] != 0) {
-      for (const Workload::Member& member : members_of(task)) {
-        if (member.holds_from_start) fluid_.hold(member);
+      for (const Workload::Member& member : workload_.members_of(task)) {
+        const Workload::Bond* bond = workload_.bond_of(member);
+        if (bond != nullptr && bond->holds_from_start) fluid_.hold(*bond);
       }
     }
     for (const std::int32_t node : issued_by(task)) approach(node);
@@ -177,17 +179,20 @@ class Engine {
     phase_[at(task)] = Phase::kEnded;
     replay_.tasks[at(task)].end = {now_ps_};
     if (graph_.is_constrained[at(task)] != 0) {
-      for (const Workload::Member& member : members_of(task)) fluid_.release(member);
+      for (const Workload::Member& member : workload_.members_of(task)) {
+        if (const auto* bond = workload_.bond_of(member)) fluid_.release(*bond);
+      }
     }
     for (const std::int32_t node : ended_by(task)) approach(node);
   }
 
   std::int64_t floor_of(std::int32_t task) {
     std::int64_t floor_ps = 0;
-    for (const Workload::Member& member : members_of(task)) {
-      if (member.floor_ps == 0) continue;
-      if (member.floor_ps >= kLongestDuration.ps) end_at_clock(task);
-      floor_ps = std::max(floor_ps, replay_.tasks[at(member.issuer)].start.ps + member.floor_ps);
+    for (const Workload::Member& member : workload_.members_of(task)) {
+      const Workload::Bond* bond = workload_.bond_of(member);
+      if (bond == nullptr || bond->floor_ps == 0) continue;
+      if (bond->floor_ps >= kLongestDuration.ps) end_at_clock(task);
+      floor_ps = std::max(floor_ps, replay_.tasks[at(member.issuer)].start.ps + bond->floor_ps);
     }
     return floor_ps;
   }
@@ -224,10 +229,6 @@ class Engine {
     if (rates_ != nullptr) rates_->push_back({{now_ps_}, TaskId(task), rate});
   }
 
-  std::span<const Workload::Member> members_of(std::int32_t task) const {
-    const Workload::Task& entry = tasks_[at(task)];
-    return {members_.data() + entry.member_begin, at(entry.member_count)};
-  }
   std::span<const std::int32_t> issued_by(std::int32_t task) const {
     return row(graph_.start_begin, graph_.start_nodes, task);
   }

@@ -12,24 +12,23 @@
 #include <vector>
 
 #include "sim/max_min.h"
-#include "sim/wait_graph.h"
 #include "sim/workload.h"
 
 namespace stepcast::sim {
 
 class Fluid {
  public:
-  Fluid(const Workload& workload, const Graph& graph);
+  explicit Fluid(const Workload& workload);
 
   void join(std::int32_t task);   // begins to flow
   void leave(std::int32_t task);  // its work is done
-  void hold(const Workload::Member& member);
-  void release(const Workload::Member& member);
+  void hold(const Workload::Bond& bond);
+  void release(const Workload::Bond& bond);
 
   // Returns the tasks whose rate changes now.
   std::span<const std::int32_t> solve(std::int64_t now_ps);
 
-  double rate(std::int32_t task) const { return flows_[at(task)].rate; }
+  double rate(std::int32_t task) const { return flow(task).rate; }
   double capacity_left(std::int32_t resource) const { return shares_[at(resource)].left; }
   // Time until the task's work is done, counted from the last change of its rate; infinite at 0.
   double remaining_ps(std::int32_t task) const;
@@ -42,6 +41,7 @@ class Fluid {
     double rate = 0;
     std::int64_t since_ps = 0;
     std::uint64_t seen = 0;  // the last solve that reached it
+    std::int32_t links = 0;  // the first of its links, one for each use
   };
   struct Share {
     double left;              // capacity without what is held
@@ -59,12 +59,16 @@ class Fluid {
   struct Link {  // of the list of users, or of holds, of one resource
     std::int32_t previous = -1;
     std::int32_t next = -1;
+    std::int32_t task = -1;  // that uses it
   };
 
-  void link(std::int32_t use, std::int32_t& first);
-  void unlink(std::int32_t use, std::int32_t& first);
+  static void link(std::vector<Link>& links, std::int32_t place, std::int32_t& first);
+  static void unlink(std::vector<Link>& links, std::int32_t place, std::int32_t& first);
+  const Flow& flow(std::int32_t task) const { return flows_[at(flow_of_[at(task)])]; }
+  Flow& flow(std::int32_t task) { return flows_[at(flow_of_[at(task)])]; }
+  std::int32_t take_links(std::int32_t count);
   void mark(std::int32_t resource);
-  std::int64_t demand_of(const Workload::Task& task, const Use& use) const;
+  std::int64_t demand_of(const Workload::Kind& kind, const Use& use) const;
   void update_left(std::int32_t resource);
   void update_tightness();
   void reach(std::int32_t task);
@@ -74,10 +78,15 @@ class Fluid {
   void set_rate(std::int32_t task, double rate, std::int64_t now_ps);
 
   const Workload& workload_;
-  const Graph& graph_;
-  std::vector<Flow> flows_;    // by task; empty when nothing uses a resource
-  std::vector<Share> shares_;  // by resource
-  std::vector<Link> links_;    // by use
+  // Only what flows has a flow and links, which are taken, given back and taken again by tasks of
+  // as many uses. So they are few, however long the workload is.
+  std::vector<std::int32_t> flow_of_;  // by task; empty when nothing uses a resource
+  std::vector<Flow> flows_;
+  std::vector<std::int32_t> free_flows_;
+  std::vector<Link> links_;                            // of users
+  std::vector<std::vector<std::int32_t>> free_links_;  // by how many are together
+  std::vector<Link> hold_links_;                       // by hold
+  std::vector<Share> shares_;                          // by resource
   MaxMinSolver solver_;
   std::vector<std::int32_t> joined_;     // since the last solve
   std::vector<std::int32_t> changed_;    // resources, since the last solve

@@ -31,23 +31,18 @@ std::vector<std::int32_t> nodes_of_members(const Workload& workload, Graph& grap
   std::vector<std::int32_t> nodes(members.size());
   for (std::size_t m = 0; m < members.size(); ++m) {
     nodes[m] = members[m].task;
-    if (!members[m].holds_from_posting()) continue;
+    const Workload::Bond* bond = workload.bond_of(members[m]);
+    if (bond == nullptr || !bond->holds_from_posting()) continue;
     nodes[m] = static_cast<std::int32_t>(workload.tasks() + graph.holders.size());
     graph.holders.push_back(static_cast<std::int32_t>(m));
   }
   return nodes;
 }
 
-void mark_owners(const Workload& workload, Graph& graph) {
-  const auto& tasks = workload.task_table();
-  graph.use_owner.resize(workload.uses().size());
-  for (std::size_t t = 0; t < tasks.size(); ++t) {
-    const auto begin = graph.use_owner.begin() + tasks[t].use_begin;
-    std::fill(begin, begin + tasks[t].use_count, static_cast<std::int32_t>(t));
-  }
-  graph.is_constrained.assign(tasks.size(), 0);
+void mark_constrained(const Workload& workload, Graph& graph) {
+  graph.is_constrained.assign(workload.tasks(), 0);
   for (const Workload::Member& member : workload.member_table()) {
-    if (member.floor_ps > 0 || member.hold_count > 0) graph.is_constrained[at(member.task)] = 1;
+    if (member.bond >= 0) graph.is_constrained[at(member.task)] = 1;
   }
 }
 
@@ -57,15 +52,15 @@ Graph make_graph(const Workload& workload) {
   Graph graph;
   const auto& members = workload.member_table();
   const std::vector<std::int32_t> nodes = nodes_of_members(workload, graph);
-  mark_owners(workload, graph);
+  mark_constrained(workload, graph);
 
   graph.waits.assign(workload.tasks() + graph.holders.size(), 0);
   graph.end_begin.assign(workload.tasks() + 1, 0);
   graph.start_begin.assign(workload.tasks() + 1, 0);
   for (std::size_t m = 0; m < members.size(); ++m) {
     const Workload::Member& member = members[m];
-    STEPCAST_ASSERT(member.stream >= 0, "every member has been placed");
-    if (member.holds_from_posting()) ++graph.waits[at(member.task)];
+    STEPCAST_ASSERT(member.is_placed(), "every member has been placed");
+    if (nodes[m] != member.task) ++graph.waits[at(member.task)];  // its node is its own
     if (member.previous >= 0) {
       ++graph.waits[at(nodes[m])];
       ++graph.end_begin[at(members[at(member.previous)].task) + 1];

@@ -21,7 +21,6 @@ struct Graph {
   std::vector<std::int32_t> start_begin;     // by task, one more at the end: into start_nodes
   std::vector<std::int32_t> start_nodes;     // what the task issues
   std::vector<std::int32_t> holders;         // members with holds
-  std::vector<std::int32_t> use_owner;       // by use: its task
   std::vector<std::uint8_t> is_constrained;  // by task: has a floor or holds
 };
 

@@ -11,6 +11,7 @@
 // kernel), or from the task's start, when it says so.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -67,23 +68,31 @@ class Workload {
   void seal();
 
   std::size_t tasks() const { return tasks_.size(); }
-  std::size_t streams() const { return stream_members_.size(); }
+  std::size_t streams() const { return last_on_stream_.size(); }
   std::size_t resources() const { return capacities_.size(); }
 
-  // Implementation: flat arrays that the engine walks (sim/engine.cpp).
-  struct Task {
+  // Implementation: flat arrays that the engine walks (sim/engine.cpp). Many tasks do the same, so
+  // what they do is kept once.
+  struct Kind {
     std::int64_t latency_ps;
     double work;
     double rate_bound;
     double share;
-    std::int32_t member_begin, member_count;
     std::int32_t use_begin, use_count;
+  };
+  struct Task {
+    std::int32_t kind;
+    std::int32_t member_begin;
   };
   struct Member {
     std::int32_t task;
-    std::int32_t stream;  // -1: not placed
     std::int32_t issuer;
-    std::int32_t previous;  // the member before it on its stream; -1: it is the first
+    std::int32_t previous;  // the member before it on its stream; -1: it is the first; -2: no place
+    std::int32_t bond;      // into bonds; -1: neither floor nor holds
+    bool is_placed() const { return previous >= -1; }
+  };
+  // The floor of a member, and what it holds.
+  struct Bond {
     std::int64_t floor_ps;
     std::int32_t hold_begin, hold_count;
     bool holds_from_start;
@@ -96,25 +105,50 @@ class Workload {
   const std::vector<Task>& task_table() const { return tasks_; }
   const std::vector<Member>& member_table() const { return members_; }
   const std::vector<Edge>& edges() const { return edges_; }
-  const std::vector<Use>& uses() const { return uses_; }  // of tasks and, in between, of holds
-  std::span<const Use> uses_of(std::int32_t task) const {
-    const Task& entry = tasks_[static_cast<std::size_t>(task)];
-    return {uses_.data() + entry.use_begin, static_cast<std::size_t>(entry.use_count)};
+  const std::vector<Use>& uses() const { return uses_; }    // of kinds
+  const std::vector<Use>& holds() const { return holds_; }  // of bonds, each of one member
+  const Kind& kind_of(std::int32_t task) const {
+    return kinds_[static_cast<std::size_t>(tasks_[static_cast<std::size_t>(task)].kind)];
+  }
+  std::span<const Use> uses_of(std::int32_t task) const { return uses_of(kind_of(task)); }
+  std::span<const Use> uses_of(const Kind& kind) const {
+    return {uses_.data() + kind.use_begin, static_cast<std::size_t>(kind.use_count)};
+  }
+  std::span<const Member> members_of(std::int32_t task) const {
+    const auto at = static_cast<std::size_t>(task);
+    const auto begin = static_cast<std::size_t>(tasks_[at].member_begin);
+    return {members_.data() + begin, end_of_members(at) - begin};
+  }
+  const Bond* bond_of(const Member& member) const {  // null: none
+    return member.bond < 0 ? nullptr : &bonds_[static_cast<std::size_t>(member.bond)];
   }
   const std::vector<double>& capacities() const { return capacities_; }
   const std::shared_ptr<const Graph>& graph() const { return graph_; }  // null unless sealed
 
  private:
-  std::int32_t append_uses(std::span<const Use> uses);
+  std::size_t end_of_members(std::size_t task) const {
+    return task + 1 < tasks_.size() ? static_cast<std::size_t>(tasks_[task + 1].member_begin)
+                                    : members_.size();
+  }
+  std::size_t seat(TaskId task, std::int32_t member) const;
+  std::int32_t append(std::span<const Use> uses, std::vector<Use>& to) const;
+  std::int32_t kind_of(const TaskSpec& spec);
+  bool is_kind(const TaskSpec& spec, std::int32_t kind) const;
+  std::int32_t bond_of(const MemberSpec& spec);
   void fill_seat(std::size_t member, const MemberSpec& spec);
 
+  std::vector<Kind> kinds_;
   std::vector<Task> tasks_;
   std::vector<Member> members_;
+  std::vector<Bond> bonds_;
   std::vector<Edge> edges_;
-  std::vector<Use> uses_;
+  std::vector<Use> uses_, holds_;
   std::vector<double> capacities_;
-  std::vector<std::vector<std::int32_t>> stream_members_;
+  std::vector<std::int32_t> last_on_stream_;  // members
   std::shared_ptr<const Graph> graph_;
+  // Kinds and bonds that were met of late, by a hash of what they are, plus one.
+  std::array<std::int32_t, 256> recent_kinds_{};
+  std::array<std::int32_t, 64> recent_bonds_{};
 };
 
 }  // namespace stepcast::sim

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct TransferShape {
   double work = 0;  // bytes; 0: all in the latency
   double rate_bound = 0;
   double share = 1;
-  std::vector<ClassLoad> loads;
+  std::span<const ClassLoad> loads;  // of the symmetry; those of a group may be thousands
   double held = 0;  // fraction of a GPU's SMs that it holds while posted
   // Among ranks on processors, per unit of rate: what it takes of the core of each member, and of
   // the cores that all ranks share, all groups of the class together.
