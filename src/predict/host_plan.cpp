@@ -2,6 +2,7 @@
 #include "predict/host_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "program/pass_pair.h"
@@ -20,12 +21,13 @@ std::int64_t bounded(std::int64_t a_ps, std::int64_t b_ps) {
 
 class HostPlanner {
  public:
-  HostPlanner(const SimulationInput& input, TransferShapes& shapes, std::int32_t c,
-              bool shares_processor)
+  HostPlanner(const SimulationInput& input, TransferShapes& shapes,
+              std::span<const std::int32_t> classes, bool shares_processor)
       : in_(input),
         shapes_(shapes),
-        class_(c),
-        list_(input.costs.role(c).instructions),
+        classes_(classes),
+        class_(classes.front()),
+        list_(input.costs.role(class_).instructions),
         shares_processor_(shares_processor),
         issued_(list_.size()) {
     plan_.issuer.assign(list_.size(), HostPlan::kUnbound);
@@ -73,6 +75,7 @@ class HostPlanner {
   // A run of the computing stream that has ended when all that the instruction waits for has.
   std::int32_t followed_by_waits(const Instruction& what);
   Waits waits_of(const Instruction& what);
+  std::int64_t least_ps(const Instruction& transfer);  // of all classes
   // The earliest end on the clock of this segment; negative where nothing is known.
   std::int64_t end_of(std::int32_t i) {
     return i != kNoInstruction && issued(i).segment == segment_ ? issued(i).end_ps : -1;
@@ -83,7 +86,8 @@ class HostPlanner {
 
   const SimulationInput& in_;
   TransferShapes& shapes_;
-  std::int32_t class_;
+  std::span<const std::int32_t> classes_;
+  std::int32_t class_;  // one of them: runs of all cost the same
   const std::vector<Instruction>& list_;
   bool shares_processor_;
   HostPlan plan_;
@@ -207,6 +211,14 @@ void HostPlanner::run_in_parts(std::int32_t i, const Instruction& what) {
   last_on_compute_ = i;
 }
 
+std::int64_t HostPlanner::least_ps(const Instruction& transfer) {
+  std::int64_t least_ps = std::numeric_limits<std::int64_t>::max();
+  for (const std::int32_t c : classes_) {
+    least_ps = std::min(least_ps, shapes_.shape(c, transfer).least_ps());
+  }
+  return least_ps;
+}
+
 void HostPlanner::transfer(std::int32_t i, const Instruction& what) {
   const bool on_compute = what.stream == Stream::kCompute;
   std::int32_t follows = on_compute && last_on_compute_ != kNoInstruction
@@ -222,8 +234,8 @@ void HostPlanner::transfer(std::int32_t i, const Instruction& what) {
     plan_.issuer[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(plan_.tasks.size());
     emit(i, launch_ps, false);
   }
-  const std::int64_t least_ps = shapes_.shape(class_, what).least_ps() - kRoundingPs;
-  issued(i) = {true, follows, segment_, bounded(std::max(free_ps, clock_ps_), least_ps)};
+  issued(i) = {true, follows, segment_,
+               bounded(std::max(free_ps, clock_ps_), least_ps(what) - kRoundingPs)};
   if (on_compute) last_on_compute_ = i;
 }
 
@@ -247,10 +259,10 @@ HostPlan plan_expanded(const SimulationInput& input, TransferShapes& shapes,
 
 }  // namespace
 
-HostPlan plan_host(const SimulationInput& input, TransferShapes& shapes, std::int32_t rank_class,
-                   bool shares_processor) {
-  if (input.expand) return plan_expanded(input, shapes, rank_class);
-  return HostPlanner(input, shapes, rank_class, shares_processor).plan();
+HostPlan plan_host(const SimulationInput& input, TransferShapes& shapes,
+                   std::span<const std::int32_t> rank_classes, bool shares_processor) {
+  if (input.expand) return plan_expanded(input, shapes, rank_classes.front());
+  return HostPlanner(input, shapes, rank_classes, shares_processor).plan();
 }
 
 }  // namespace stepcast

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host of a rank class in one step, with as few tasks as possible: every kernel and transfer
-// has the same times as with one host task per instruction. Nothing is approximated: a host task is
-// left out where it provably binds nothing.
+// The host of rank classes that cost alike, in one step, with as few tasks as possible: every
+// kernel and transfer has the same times as with one host task per instruction. Nothing is
+// approximated: a host task is left out where it provably binds nothing.
 //
 // - A kernel or transfer ends no earlier than its own issue allows, and than what it waits for
 //   allows. Followed through the step these bounds show where the host must be ahead.
@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "predict/transfer_shapes.h"
@@ -31,8 +32,10 @@ struct HostPlan {
   std::vector<std::int32_t> issuer;  // by instruction: into `tasks`, or one of the above
 };
 
-// `shares_processor`: kernels of this class are slowed by traffic beside them.
-HostPlan plan_host(const SimulationInput& input, TransferShapes& shapes, std::int32_t rank_class,
-                   bool shares_processor);
+// One plan for all of `rank_classes`, of which there is at least one: their runs cost the same
+// (RunCosts::table), and a transfer takes no less than the shortest of theirs.
+// `shares_processor`: their kernels are slowed by traffic beside them.
+HostPlan plan_host(const SimulationInput& input, TransferShapes& shapes,
+                   std::span<const std::int32_t> rank_classes, bool shares_processor);
 
 }  // namespace stepcast

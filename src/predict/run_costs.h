@@ -48,6 +48,10 @@ class RunCosts {
   const Role& role(std::int32_t rank_class) const {
     return *classes_[static_cast<std::size_t>(rank_class)].role;
   }
+  // Rank classes of one table are of one stage, and their instructions cost the same.
+  std::int32_t table(std::int32_t rank_class) const {
+    return classes_[static_cast<std::size_t>(rank_class)].table;
+  }
   // The host's time to issue a collective, a transfer between stages or a copy.
   Seconds launch(const Instruction& instruction) const;
 
@@ -79,7 +83,7 @@ class RunCosts {
   double share_of_pair(const Table& table, const RunPass& run) const;
   std::size_t cost_of(const Table& table, const Instruction& what) const;
   const Table& table_of(std::int32_t rank_class) const {
-    return tables_[static_cast<std::size_t>(classes_[static_cast<std::size_t>(rank_class)].table)];
+    return tables_[static_cast<std::size_t>(table(rank_class))];
   }
 
   const Program& program_;

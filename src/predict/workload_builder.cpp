@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "program/pass_pair.h"
@@ -35,8 +36,21 @@ WorkloadBuilder::WorkloadBuilder(const SimulationInput& input,
       shapes_(input),
       on_cpu_(input.scenario.cluster.spec.accelerator.is_cpu()) {
   add_resources();
+  plan_hosts();
+}
+
+// Hosts of classes whose instructions cost the same share a plan.
+void WorkloadBuilder::plan_hosts() {
+  std::map<std::pair<std::int32_t, bool>, std::vector<std::int32_t>> alike;
   for (std::int32_t c = 0; c < classes(); ++c) {
-    plans_.push_back(plan_host(in_, shapes_, c, processor(c).valid() || cores_.valid()));
+    alike[{in_.costs.table(c), processor(c).valid() || cores_.valid()}].push_back(c);
+  }
+  plan_of_.resize(static_cast<std::size_t>(classes()));
+  for (const auto& [key, rank_classes] : alike) {
+    for (const std::int32_t c : rank_classes) {
+      plan_of_[static_cast<std::size_t>(c)] = plans_.size();
+    }
+    plans_.push_back(plan_host(in_, shapes_, rank_classes, key.second));
   }
 }
 
@@ -144,8 +158,7 @@ void WorkloadBuilder::add_run(std::int32_t c, std::int32_t i, const Instruction&
     own.host = {};
     return;
   }
-  const std::int32_t issuer =
-      plans_[static_cast<std::size_t>(c)].issuer[static_cast<std::size_t>(i)];
+  const std::int32_t issuer = plan(c).issuer[static_cast<std::size_t>(i)];
   if (in_.expand || !in_.stamped(c, i).empty()) {
     return add_pass(c, i, in_.expand || issuer == HostPlan::kByTask);
   }
@@ -269,7 +282,7 @@ sim::TaskId WorkloadBuilder::end_of_step_before(std::int32_t c) const {
 
 void WorkloadBuilder::add_class(std::int32_t c, std::int32_t begin) {
   const std::vector<Instruction>& list = in_.costs.role(c).instructions;
-  const HostPlan& plan = plans_[static_cast<std::size_t>(c)];
+  const HostPlan& plan = this->plan(c);
   std::size_t next = 0;
   host_tasks_.clear();
   while (next < plan.tasks.size() && plan.tasks[next].before < begin) {

@@ -45,7 +45,12 @@ class WorkloadBuilder {
     return steps_.back()[static_cast<std::size_t>(c)][static_cast<std::size_t>(i)];
   }
 
+  const HostPlan& plan(std::int32_t c) const {
+    return plans_[plan_of_[static_cast<std::size_t>(c)]];
+  }
+
   void add_resources();
+  void plan_hosts();
   bool shares_processor(std::int32_t c) const;
   void use_processor(std::int32_t c, double part);
   void reserve_step();
@@ -66,7 +71,8 @@ class WorkloadBuilder {
   const SimulationInput& in_;
   const std::vector<std::vector<std::int32_t>>& partner_;
   TransferShapes shapes_;
-  std::vector<HostPlan> plans_;  // by class
+  std::vector<HostPlan> plans_;
+  std::vector<std::size_t> plan_of_;  // by class
   sim::Workload workload_;
   std::vector<sim::ResourceId> links_;
   std::vector<sim::ResourceId> processors_;  // by class; invalid where nothing overlaps compute
