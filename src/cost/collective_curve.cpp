@@ -28,9 +28,12 @@ std::vector<GpuArchitecture> measured_architectures() {
 }
 
 std::optional<GpuArchitecture> read_architecture(ObjectReader& reader) {
-  const std::vector<GpuArchitecture> known = measured_architectures();
-  std::vector<std::string> names;
-  for (const GpuArchitecture architecture : known) names.emplace_back(name_of(architecture));
+  static const std::vector<GpuArchitecture> known = measured_architectures();
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (const GpuArchitecture architecture : known) out.emplace_back(name_of(architecture));
+    return out;
+  }();
   const auto found = reader.choice("architecture", names);
   return found ? std::optional(known[*found]) : std::nullopt;
 }
@@ -111,36 +114,38 @@ Provenance provenance_of(const MeasuredGroup& measured, const ClusterSpec& clust
 
 }  // namespace
 
-CollectiveCurve::CollectiveCurve(MeasuredGroup measured,
-                                 const std::vector<CollectiveSample>& samples)
-    : measured_(std::move(measured)) {
-  STEPCAST_ASSERT(!samples.empty(), "a curve needs samples");
-  smallest_ = samples.front().size;
-  largest_ = samples.back().size;
+CollectiveCurve::CollectiveCurve(MeasuredGroup measured, std::vector<CollectiveSample> samples)
+    : measured_(std::move(measured)), samples_(std::move(samples)) {
+  STEPCAST_ASSERT(!samples_.empty(), "a curve needs samples");
   const CollectiveModel model(measured_.cluster, measured_.group);
   const NcclEstimate endless = model.asymptote(measured_.kind);
   asymptotic_ = endless.algorithm;
 
-  const CollectiveSample& last = samples.back();
+  const CollectiveSample& last = samples_.back();
   const Seconds latency = model.estimate(measured_.kind, last.size, DataType::kFp32).latency;
   const Seconds moving = std::max(last.time - latency, last.time * 0.5);
   efficiency_ = (last.size / moving) / endless.bandwidth;
+}
 
-  const BytesPerSecond reached = endless.bandwidth * efficiency_;
-  for (const CollectiveSample& sample : samples) {
+void CollectiveCurve::make_points() const {
+  const CollectiveModel model(measured_.cluster, measured_.group);
+  const BytesPerSecond reached = model.asymptote(measured_.kind).bandwidth * efficiency_;
+  for (const CollectiveSample& sample : samples_) {
     const NcclEstimate estimate = model.estimate(measured_.kind, sample.size, DataType::kFp32);
     const Seconds rest = sample.time - nominal_time(estimate, reached, sample.size);
     const Bytes step = model.step(measured_.kind, asymptotic_, sample.size);
-    points_.push_back({std::log(step.value()), rest / estimate.steps, estimate.algorithm});
+    points_->by_step.push_back({std::log(step.value()), rest / estimate.steps, estimate.algorithm});
   }
-  by_algorithm_ = points_;
-  std::ranges::stable_sort(by_algorithm_, {}, &Point::algorithm);
+  points_->by_algorithm = points_->by_step;
+  std::ranges::stable_sort(points_->by_algorithm, {}, &Point::algorithm);
 }
 
 std::span<const CollectiveCurve::Point> CollectiveCurve::points_of(Algorithm algorithm) const {
-  const auto first = std::ranges::lower_bound(by_algorithm_, algorithm, {}, &Point::algorithm);
-  const auto last = std::ranges::upper_bound(by_algorithm_, algorithm, {}, &Point::algorithm);
-  if (first == last) return points_;
+  std::call_once(points_->made, [&] { make_points(); });
+  const std::vector<Point>& all = points_->by_algorithm;
+  const auto first = std::ranges::lower_bound(all, algorithm, {}, &Point::algorithm);
+  const auto last = std::ranges::upper_bound(all, algorithm, {}, &Point::algorithm);
+  if (first == last) return points_->by_step;
   return {&*first, static_cast<std::size_t>(last - first)};
 }
 
@@ -165,7 +170,8 @@ Seconds CollectiveCurve::between(std::span<const Point> points, double x) {
 }
 
 bool CollectiveCurve::holds(Bytes size) const {
-  return size.value() >= smallest_.value() && size.value() <= largest_.value();
+  return size.value() >= samples_.front().size.value() &&
+         size.value() <= samples_.back().size.value();
 }
 
 const CollectiveCurve* CollectiveCurves::nearest(const ClusterSpec& cluster,
@@ -322,7 +328,9 @@ Result<CollectiveCurves> CollectiveCurves::read(const std::string& file) {
   root.ignore("convention");
   CollectiveCurves result;
   if (const std::optional<JsonValue> curves = root.required("curves")) {
-    for (const JsonValue& value : curves->items()) {
+    const std::vector<JsonValue> values = curves->items();
+    result.curves_.reserve(values.size());
+    for (const JsonValue& value : values) {
       ObjectReader reader(value);
       MeasuredGroup measured = read_measured_group(reader);
       reader.ignore("launch_us");
@@ -332,7 +340,7 @@ Result<CollectiveCurves> CollectiveCurves::read(const std::string& file) {
       }
       reader.finish();
       if ((*document)->ok() && !samples.empty()) {
-        result.curves_.emplace_back(std::move(measured), samples);
+        result.curves_.emplace_back(std::move(measured), std::move(samples));
       }
     }
   }

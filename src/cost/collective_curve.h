@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,7 +46,7 @@ struct CurvePrice {
 
 class CollectiveCurve {
  public:
-  CollectiveCurve(MeasuredGroup measured, const std::vector<CollectiveSample>& samples);
+  CollectiveCurve(MeasuredGroup measured, std::vector<CollectiveSample> samples);
 
   const MeasuredGroup& measured() const { return measured_; }
   Algorithm asymptotic() const { return asymptotic_; }
@@ -61,15 +63,21 @@ class CollectiveCurve {
     Seconds addition;
     Algorithm algorithm;
   };
+  // A forecast asks few of the curves that it reads, so each makes its points when it is asked.
+  struct Points {
+    std::once_flag made;
+    std::vector<Point> by_step;
+    std::vector<Point> by_algorithm;  // all points by algorithm, then by step
+  };
   static Seconds between(std::span<const Point> points, double log_step);
   std::span<const Point> points_of(Algorithm algorithm) const;
+  void make_points() const;
 
   MeasuredGroup measured_;
   Algorithm asymptotic_ = Algorithm::kRing;
   double efficiency_ = 1;
-  Bytes smallest_, largest_;
-  std::vector<Point> points_;        // by step
-  std::vector<Point> by_algorithm_;  // all points by algorithm, then by step
+  std::vector<CollectiveSample> samples_;
+  std::shared_ptr<Points> points_ = std::make_shared<Points>();  // copies share them
 };
 
 class CollectiveCurves {

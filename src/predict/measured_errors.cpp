@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/measured_errors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
-#include <string_view>
-#include <unordered_map>
+#include <set>
 #include <utility>
 
-#include "cluster/data_folder.h"
+#include "core/carried_files.h"
 #include "core/json_fields.h"
 #include "core/remembered_files.h"
 #include "core/text/escape.h"
@@ -20,6 +21,9 @@ namespace stepcast {
 namespace {
 
 constexpr const char* kName = "measured_errors";
+constexpr const char* kFormatKey = "stepcast_measured_errors";
+constexpr std::int64_t kFormat = 2;  // 1 had every row with the names of its mechanisms
+constexpr const char* kHint = "make the file anew: stepcast check all --errors FILE";
 constexpr double kLow = 0.05, kHigh = 0.95;  // so that nine in ten lie between
 // The power of the common share that a run counts by. With it intervals cover nine in ten of the
 // runs of sources that were left out (scripts/leave-one-source-out.py).
@@ -34,12 +38,14 @@ std::size_t place_of(const std::vector<std::string>& names, const std::string& n
   return static_cast<std::size_t>(std::ranges::lower_bound(names, name) - names.begin());
 }
 
-// Runs of one source with equal mechanisms, as a line of the file has them.
+// Runs of one source with equal mechanisms, as a line of the file has them. Sources and mechanisms
+// are places in the file's lists: by name they would be most of the file, and of the time to read
+// it.
 struct ErrorRow {
-  std::string source;
+  std::int64_t source = 0;
   std::vector<std::string> run;
   std::vector<double> time, memory;  // logarithms
-  std::vector<std::string> mechanisms;
+  std::vector<std::int64_t> mechanisms;
 
   static auto fields() {
     using F = ErrorRow;
@@ -48,6 +54,50 @@ struct ErrorRow {
                       json_field("time", &F::time).within(-kAny, kAny),
                       json_field("memory", &F::memory).within(-kAny, kAny).unless_usual(),
                       json_field("mechanisms", &F::mechanisms)};
+  }
+};
+
+struct ErrorFile {
+  std::vector<std::string> sources, mechanisms;  // in order
+  std::vector<ErrorRow> runs;
+
+  static auto fields() {
+    using F = ErrorFile;
+    return std::tuple{JsonRemark{kFormatKey}, JsonRemark{"made_by"},
+                      json_field("sources", &F::sources).required(),
+                      json_field("mechanisms", &F::mechanisms).required(),
+                      json_field("runs", &F::runs).required()};
+  }
+  void check(const JsonValue& value) const {
+    const auto in_order = [](const std::vector<std::string>& names) {
+      return std::ranges::adjacent_find(names, std::greater_equal()) == names.end();
+    };
+    if (!in_order(sources) || !in_order(mechanisms)) {
+      value.fail(ErrorCode::kBadValue, "sources and mechanisms must be in order, each once", kHint);
+    }
+    const auto is_place = [](std::int64_t place, const std::vector<std::string>& names) {
+      return place >= 0 && place < static_cast<std::int64_t>(names.size());
+    };
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const ErrorRow& row = runs[i];
+      const bool known =
+          is_place(row.source, sources) &&
+          std::ranges::all_of(row.mechanisms, [&](auto at) { return is_place(at, mechanisms); }) &&
+          std::ranges::adjacent_find(row.mechanisms, std::greater_equal()) == row.mechanisms.end();
+      if (!known) {
+        value.fail(ErrorCode::kBadValue,
+                   fmt::format("runs[{}] must name its source and mechanisms by places in the "
+                               "lists, in order",
+                               i),
+                   kHint);
+      }
+      if (row.run.size() != row.time.size()) {
+        value.fail(
+            ErrorCode::kBadValue,
+            fmt::format("runs[{}] has {} names and {} times", i, row.run.size(), row.time.size()),
+            kHint);
+      }
+    }
   }
 };
 
@@ -83,70 +133,33 @@ std::optional<ErrorBand> band_of(std::vector<Weighted> errors) {
 
 }  // namespace
 
-// Makes a book of rows.
-class MeasuredErrors::Binder {
- public:
-  explicit Binder(std::span<const ErrorRow> rows) {
-    for (const ErrorRow& row : rows) {
-      sources_.add(row.source);
-      for (const std::string& mechanism : row.mechanisms) mechanisms_.add(mechanism);
-    }
-    book_.sources = sources_.take();
-    book_.mechanisms = mechanisms_.take();
-    for (const ErrorRow& row : rows) add(row);
-    book_.count();
-  }
-  std::shared_ptr<const Book> bound() { return std::make_shared<const Book>(std::move(book_)); }
-
- private:
-  // Names that many rows repeat, in order, each once. They must outlive this.
-  class NamesInOrder {
-   public:
-    void add(const std::string& name) { places_.try_emplace(name, 0); }
-    std::vector<std::string> take() {
-      std::vector<std::string> out(places_.size());
-      std::size_t place = 0;
-      for (const auto& [name, unused] : places_) out[place++] = name;
-      std::ranges::sort(out);
-      for (std::size_t i = 0; i < out.size(); ++i) places_.at(out[i]) = i;
-      return out;
-    }
-    std::size_t place_of(const std::string& name) const { return places_.at(name); }
-
-   private:
-    std::unordered_map<std::string_view, std::size_t> places_;
-  };
-
-  void add(const ErrorRow& row) {
-    std::vector<std::size_t> own;
-    own.reserve(row.mechanisms.size());
-    for (const std::string& name : row.mechanisms) own.push_back(mechanisms_.place_of(name));
-    if (!std::ranges::is_sorted(own)) std::ranges::sort(own);
-    const std::size_t source = sources_.place_of(row.source);
-    const auto [found, fresh] = known_.try_emplace({source, own}, book_.groups.size());
-    if (fresh) book_.groups.push_back({source, std::move(own)});
-    Group& group = book_.groups[found->second];
-    for (std::size_t i = 0; i < row.time.size(); ++i) {
-      book_.runs.emplace_back(found->second, group.times.size());
-      group.times.push_back(rounded(row.time[i]));
-      group.names.push_back(i < row.run.size() ? row.run[i] : "");
-    }
-    for (const double error : row.memory) group.memory.push_back(rounded(error));
-  }
-
-  Book book_;
-  NamesInOrder sources_, mechanisms_;
-  std::map<std::pair<std::size_t, std::vector<std::size_t>>, std::size_t> known_;
-};
-
+// Makes a book of runs that name what they exercised.
 MeasuredErrors::MeasuredErrors(std::span<const MeasuredError> errors) {
-  std::vector<ErrorRow> rows;
+  std::set<std::string> sources, mechanisms;
   for (const MeasuredError& error : errors) {
-    ErrorRow& row = rows.emplace_back(
-        ErrorRow{error.source, {error.run}, {error.log_error}, {}, error.mechanisms});
-    if (error.memory_log_error) row.memory.push_back(*error.memory_log_error);
+    sources.insert(error.source);
+    mechanisms.insert(error.mechanisms.begin(), error.mechanisms.end());
   }
-  book_ = Binder(rows).bound();
+  Book book;
+  book.sources.assign(sources.begin(), sources.end());
+  book.mechanisms.assign(mechanisms.begin(), mechanisms.end());
+  std::map<std::pair<std::size_t, std::vector<std::size_t>>, std::size_t> known;
+  for (const MeasuredError& error : errors) {
+    std::vector<std::size_t> own;
+    for (const std::string& name : error.mechanisms) {
+      own.push_back(place_of(book.mechanisms, name));
+    }
+    std::ranges::sort(own);
+    const std::size_t source = place_of(book.sources, error.source);
+    const auto [found, fresh] = known.try_emplace({source, own}, book.groups.size());
+    if (fresh) book.groups.push_back({source, std::move(own)});
+    Group& group = book.groups[found->second];
+    group.times.push_back(rounded(error.log_error));
+    group.names.push_back(error.run);
+    if (error.memory_log_error) group.memory.push_back(rounded(*error.memory_log_error));
+  }
+  book.count();
+  book_ = std::make_shared<const Book>(std::move(book));
 }
 
 int MeasuredErrors::Seen::count_sources() const {
@@ -154,6 +167,10 @@ int MeasuredErrors::Seen::count_sources() const {
 }
 
 void MeasuredErrors::Book::count() {
+  runs.clear();
+  for (std::size_t at = 0; at < groups.size(); ++at) {
+    for (std::size_t i = 0; i < groups[at].times.size(); ++i) runs.emplace_back(at, i);
+  }
   seen.assign(mechanisms.size(), {0, std::vector<bool>(sources.size(), false), 0});
   for (const Group& group : groups) {
     for (const std::size_t at : group.mechanisms) {
@@ -265,38 +282,56 @@ std::optional<ErrorBand> MeasuredErrors::memory_near(
 
 Result<MeasuredErrors> MeasuredErrors::read(const std::string& profiles_folder) {
   static RememberedFiles<MeasuredErrors> remembered;
-  const DataFolder folder(profiles_folder, kName);
-  if (!folder.has(kName)) return MeasuredErrors();
-  return remembered.get({profiles_folder + "/" + kName + ".json"},
-                        [&] { return read_from(folder); });
+  const std::string file = fmt::format("{}/{}.json", profiles_folder, kName);
+  if (!is_data_file(file)) return MeasuredErrors();
+  return remembered.get({file}, [&] { return read_from(file); });
 }
 
-Result<MeasuredErrors> MeasuredErrors::read_from(const DataFolder& folder) {
-  const auto document = folder.open(kName);
+Result<MeasuredErrors> MeasuredErrors::read_from(const std::string& file) {
+  const auto document = JsonDocument::load(file);
   if (!document) return failure(document.error());
-  ObjectReader object((*document)->root());
-  object.ignore("stepcast_measured_errors");  // checked when it was opened
-  object.required_text("made_by");
-  std::vector<ErrorRow> rows;
-  if (const auto groups = object.required("runs")) {
-    for (const JsonValue& item : groups->items()) rows.push_back(read_object<ErrorRow>(item));
+  if (!ObjectReader((*document)->root()).is_format(kFormatKey, kFormat)) {
+    return failure((*document)->errors());
   }
-  object.finish();
-  if (!(*document)->errors().empty()) return failure((*document)->errors());
-  return MeasuredErrors(Binder(rows).bound());
+  auto read = read_object<ErrorFile>((*document)->root());
+  if (!(*document)->ok()) return failure((*document)->errors());
+  Book book;
+  book.sources = std::move(read.sources);
+  book.mechanisms = std::move(read.mechanisms);
+  for (ErrorRow& row : read.runs) {
+    book.groups.push_back({static_cast<std::size_t>(row.source),
+                           {row.mechanisms.begin(), row.mechanisms.end()},
+                           std::move(row.time),
+                           std::move(row.memory),
+                           std::move(row.run)});
+  }
+  book.count();
+  return MeasuredErrors(std::make_shared<const Book>(std::move(book)));
 }
 
+// A row in each line, so that changes of one suite change few lines.
 std::string MeasuredErrors::text() const {
-  std::string out =
-      "{\n \"stepcast_measured_errors\": 1,\n \"made_by\": \"stepcast check all "
-      "--errors FILE: of ln(measured / predicted)\",\n \"runs\": [";
-  for (std::size_t i = 0; i < book_->groups.size(); ++i) {
-    const Group& group = book_->groups[i];
-    ErrorRow row{book_->sources[group.source], group.names, group.times, group.memory, {}};
-    for (const std::size_t at : group.mechanisms) row.mechanisms.push_back(book_->mechanisms[at]);
-    out += (i == 0 ? "\n  " : ",\n  ") + json_text(json_of(row));
-  }
-  return out + "\n ]\n}\n";
+  std::string out = fmt::format("{{\n \"{}\": {},\n", kFormatKey, kFormat);
+  out += " \"made_by\": \"stepcast check all --errors FILE: of ln(measured / predicted)\"";
+  const auto add = [&](const char* key, const auto& list, const auto& json) {
+    out += fmt::format(",\n \"{}\": [", key);
+    const char* before = "\n  ";
+    for (const auto& one : list) {
+      out += std::exchange(before, ",\n  ");
+      out += json_text(json(one));
+    }
+    out += "\n ]";
+  };
+  const auto name = [](const std::string& text) { return Json(text); };
+  add("sources", book_->sources, name);
+  add("mechanisms", book_->mechanisms, name);
+  add("runs", book_->groups, [](const Group& group) {
+    ErrorRow row{
+        static_cast<std::int64_t>(group.source), group.names, group.times, group.memory, {}};
+    row.mechanisms.assign(group.mechanisms.begin(), group.mechanisms.end());
+    return json_of(row);
+  });
+  return out + "\n}\n";
 }
 
 }  // namespace stepcast

@@ -16,8 +16,6 @@
 
 namespace stepcast {
 
-class DataFolder;
-
 // One run: who published it, what it exercised, and its ln(measured / predicted).
 struct MeasuredError {
   std::vector<std::string> mechanisms;
@@ -103,10 +101,9 @@ class MeasuredErrors {
     void count();
     double telling(std::size_t mechanism) const;  // what few runs have in common tells more
   };
-  class Binder;
 
   explicit MeasuredErrors(std::shared_ptr<const Book> book) : book_(std::move(book)) {}
-  static Result<MeasuredErrors> read_from(const DataFolder& folder);
+  static Result<MeasuredErrors> read_from(const std::string& file);
   std::optional<ErrorBand> near(std::span<const std::string> mechanisms,
                                 std::vector<double> Group::*errors) const;
   // Its place among the mechanisms; how many there are where no run exercised it.

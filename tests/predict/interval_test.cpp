@@ -8,7 +8,11 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "core/each.h"
 #include "core/json_tree.h"
 #include "predict/mechanisms.h"
 #include "scenario_from.h"
@@ -107,6 +111,30 @@ TEST(MeasuredErrors, AreReadAsTheyAreWritten) {
   ASSERT_TRUE(read.has_value()) << to_string(read.error());
   EXPECT_EQ(read->text(), text);
   EXPECT_EQ(read->runs(), 29);
+}
+
+TEST(MeasuredErrors, AFileThatNamesWhatItDoesNotListIsRefused) {
+  const std::string head = R"({"stepcast_measured_errors":)";
+  const std::string lists = R"(2,"made_by":"","sources":["a","b"],"mechanisms":["c","d"],"runs":)";
+  const std::vector<std::pair<std::string, std::string>> files{
+      {R"(1,"made_by":"","runs":[]})", "format 1 is not read"},
+      {lists + R"([{"source":2,"run":["r"],"time":[0.1],"mechanisms":[0]}]})",
+       "runs[0] must name its source"},
+      {lists + R"([{"source":0,"run":["r"],"time":[0.1],"mechanisms":[1,2]}]})",
+       "runs[0] must name its source"},
+      {lists + R"([{"source":0,"run":["r"],"time":[0.1],"mechanisms":[1,1]}]})",
+       "runs[0] must name its source"},
+      {lists + R"([{"source":0,"run":["r"],"time":[0.1,0.2],"mechanisms":[0]}]})",
+       "runs[0] has 1 names and 2 times"},
+      {R"(2,"made_by":"","sources":["b","a"],"mechanisms":[],"runs":[]})", "must be in order"}};
+  const std::string folder = ::testing::TempDir() + "/refused_errors";
+  std::filesystem::create_directories(folder);
+  for (const auto& [text, words] : each_of(files)) {
+    std::ofstream(folder + "/measured_errors.json") << head << text;
+    const auto read = MeasuredErrors::read(folder);
+    ASSERT_FALSE(read.has_value()) << text;
+    EXPECT_NE(to_string(read.error()).find(words), std::string::npos) << to_string(read.error());
+  }
 }
 
 TEST(Interval, IsAsWideAsTheErrorsOfRunsLikeTheScenario) {
@@ -212,8 +240,8 @@ TEST(Mechanisms, OfRecordedRunsAreThoseThatTheShippedErrorsName) {
   const auto bands = JsonDocument::load(root + "/calibrate/profiles/measured_errors.json");
   ASSERT_TRUE(bands.has_value()) << to_string(bands.error());
   std::set<std::string> named;
-  for (const auto& group : (*bands)->root().raw().at("runs")) {
-    for (const auto& name : group.at("mechanisms")) named.insert(name.get<std::string>());
+  for (const auto& name : (*bands)->root().raw().at("mechanisms")) {
+    named.insert(name.get<std::string>());
   }
   EXPECT_GT(named.size(), 60u);
   for (const std::string& name : named) {
