@@ -2,7 +2,12 @@
 #include "predict/block_cost.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <span>
+#include <tuple>
+#include <variant>
+#include <vector>
 
 #include "cost/gemm_cost.h"
 #include "predict/block_replay.h"
@@ -88,6 +93,36 @@ const Collective* overlapped_collective(const Operation& operation) {
   const auto* collective = std::get_if<Collective>(&operation.work);
   return collective != nullptr && collective->overlapped ? collective : nullptr;
 }
+
+// Muon's update runs a few products over and over, for matrix after matrix: they are priced once.
+class RecentProducts {
+ public:
+  // Null where no like product is among `priced`, of which this remembers a few.
+  const PricedOperation* find(const Operation& operation,
+                              const std::vector<PricedOperation>& priced) {
+    if (operation.phase != Phase::kOptimizer || !std::holds_alternative<Gemm>(operation.work)) {
+      return nullptr;
+    }
+    for (const std::size_t place : std::span(places_).first(filled_)) {
+      if (is_like(*priced[place].operation, operation)) return &priced[place];
+    }
+    places_[next_++ % places_.size()] = priced.size();
+    filled_ = std::min(filled_ + 1, places_.size());
+    return nullptr;
+  }
+
+ private:
+  static bool is_like(const Operation& a, const Operation& b) {
+    const Gemm &x = std::get<Gemm>(a.work), &y = std::get<Gemm>(b.work);
+    const auto all = [](const Gemm& g) {
+      return std::tie(g.role, g.batch, g.m, g.n, g.k, g.input, g.output, g.accumulate, g.bias);
+    };
+    return a.stream == b.stream && all(x) == all(y);
+  }
+
+  std::array<std::size_t, 8> places_{};
+  std::size_t next_ = 0, filled_ = 0;
+};
 
 }  // namespace
 
@@ -231,7 +266,12 @@ std::vector<PricedOperation> BlockCosts::price_each(
     const std::vector<Operation>& operations) const {
   std::vector<PricedOperation> out;
   out.reserve(operations.size());
-  for (const Operation& operation : operations) out.push_back(price(operation));
+  RecentProducts recent;
+  for (const Operation& operation : operations) {
+    const PricedOperation* known = recent.find(operation, out);
+    out.push_back(known != nullptr ? PricedOperation(*known) : price(operation));
+    out.back().operation = &operation;
+  }
   const std::vector<SplitProduct> splits = find_splits(out);
   if (!on_one_stream(out)) return shortest(out, splits);
   settle_all(out);

@@ -27,7 +27,7 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
   block_costs_.carry_attention(busiest_attention(scenario));
   const bool shares = sends == SendsInPasses::kBesideSiblings;
   const std::vector<GroupMessage> sent =
-      shares ? messages_in_blocks(program) : std::vector<GroupMessage>{};
+      shares ? messages_in_passes(program) : std::vector<GroupMessage>{};
   const std::vector<AxisGroup> in_blocks =
       alone_ ? std::vector<AxisGroup>{} : groups_in_blocks(program);
   using Placed =

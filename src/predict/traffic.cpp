@@ -19,8 +19,9 @@ constexpr ByteCount kSmallMessage = 4096;
 // The program sends these through the groups of one kind.
 struct Messages {
   std::set<Message> issued;     // by instructions, or as tasks of passes
-  std::set<Message> in_passes;  // inside passes
-  bool has_stamps = false;      // some passes send them as tasks
+  std::set<Message> in_blocks;  // inside passes and the update
+  bool sends_in_passes = false;
+  bool has_stamps = false;  // some passes send them as tasks
 };
 
 // Prices messages group by group. Groups of GPUs that lie alike are priced once.
@@ -122,8 +123,8 @@ GroupTraffic find_groups(AxisGroup axes, const RankGrid& grid, const Orbits& orb
 GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGrid& grid,
                           const CollectiveCosts& costs, const Orbits& orbits) {
   GroupTraffic out = find_groups(axes, grid, orbits);
-  out.in_blocks = !messages.in_passes.empty() && !messages.has_stamps;
-  std::ranges::set_union(messages.issued, messages.in_passes, std::back_inserter(out.messages));
+  out.in_blocks = messages.sends_in_passes && !messages.has_stamps;
+  std::ranges::set_union(messages.issued, messages.in_blocks, std::back_inserter(out.messages));
   MessagePrices prices(costs, out.messages);
   for (GroupOrbit& orbit : out.orbits) {
     const std::vector<DeviceId> devices = devices_of(orbit.members);
@@ -339,7 +340,10 @@ Sent find_sent(const Program& program, const RankGrid& grid, const Stamps& stamp
   // Messages inside passes are placed and priced too: ranks of groups that pay differently for them
   // are not alike.
   for (const auto& [group, message] : messages_in_blocks(program)) {
-    if (grid.group_size(group) > 1) out.messages[group].in_passes.insert(message);
+    if (grid.group_size(group) > 1) out.messages[group].in_blocks.insert(message);
+  }
+  for (const auto& [group, message] : messages_in_passes(program)) {
+    if (grid.group_size(group) > 1) out.messages[group].sends_in_passes = true;
   }
   return out;
 }

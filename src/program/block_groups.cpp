@@ -8,13 +8,28 @@
 
 namespace stepcast {
 
-std::vector<GroupMessage> messages_in_blocks(const Program& program) {
+namespace {
+
+template <class Counts>
+std::vector<GroupMessage> messages_of(const Program& program, Counts counts) {
   std::set<GroupMessage> found;
   for_each_operation(program, [&](const Operation& operation) {
     const auto* collective = std::get_if<Collective>(&operation.work);
-    if (collective != nullptr) found.insert({collective->group, message_of(*collective)});
+    if (collective == nullptr || !counts(operation)) return;
+    found.insert({collective->group, message_of(*collective)});
   });
   return {found.begin(), found.end()};
+}
+
+}  // namespace
+
+std::vector<GroupMessage> messages_in_blocks(const Program& program) {
+  return messages_of(program, [](const Operation&) { return true; });
+}
+
+std::vector<GroupMessage> messages_in_passes(const Program& program) {
+  return messages_of(
+      program, [](const Operation& operation) { return operation.phase != Phase::kOptimizer; });
 }
 
 std::vector<AxisGroup> groups_in_blocks(const Program& program) {
