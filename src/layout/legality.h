@@ -19,7 +19,7 @@ void check_passes(const Scenario& scenario, Findings& findings);
 void check_precision(const Scenario& scenario, const Stated& stated, Findings& findings);
 // Documents packed into sequences.
 void check_documents(const Scenario& scenario, const Stated& stated, Findings& findings);
-// States in host memory and on disks, and optimizers with small states.
+// States in host memory and on disks; and optimizers, Muon and those of small states among them.
 void check_offload(const Scenario& scenario, Findings& findings);
 void check_optimizer(const Scenario& scenario, const Stated& stated, Findings& findings);
 

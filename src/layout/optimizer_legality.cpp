@@ -50,6 +50,12 @@ void check_muon_framework(const Scenario& s, Findings& findings) {
                                  s.layout.tp, framework.name),
                      "tp 1, or optimizer adamw");
   }
+  if (owners && findings.trusts({"layout.etp"}) && s.layout.etp > 1) {
+    findings.illegal("layout.etp",
+                     fmt::format("{} with muon, whose matrices {} shards over data ranks alone",
+                                 s.layout.etp, framework.name),
+                     "etp 1, or optimizer adamw");
+  }
   if (!owners && s.layout.shard_group > 0 && findings.trusts({"layout.shard_group"})) {
     findings.illegal("layout.shard_group", "muon deals its work to all data ranks",
                      "all, or optimizer adamw");
@@ -83,7 +89,7 @@ void check_small_optimizer(const Scenario& scenario, Findings& findings) {
   const FrameworkTraits& framework = traits_of(t.framework);
   const bool small = t.optimizer == Optimizer::kAdamW8bit || t.optimizer == Optimizer::kAdafactor;
   if (small && !framework.has_small_optimizers) {
-    findings.illegal("training.optimizer",
+    findings.illegal(kOptimizerKey,
                      fmt::format("{} with framework {}", name_of(t.optimizer), framework.name),
                      fmt::format("adamw, or framework {}",
                                  frameworks_with(&FrameworkTraits::has_small_optimizers)));

@@ -147,6 +147,19 @@ Fp8 attention_or_all(const Scenario& scenario, std::int64_t in_fp4) {
   return in_fp4 > 0 ? attention_fp8_of(scenario) : fp8_of(scenario);
 }
 
+// DeepSpeed's momentum has the type of the gradients that it is made of, Megatron's is fp32, and
+// torchtitan's has the type of the weights.
+DataType momentum_type(const Scenario& scenario) {
+  switch (scenario.rules.muon_deal) {
+    case MuonDeal::kMatrices:
+      return DataType::kFp32;
+    case MuonDeal::kOwners:
+      return scenario.training.master_precision;
+    default:
+      return scenario.training.grad_precision;
+  }
+}
+
 }  // namespace
 
 ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements, std::int64_t in_fp4,
@@ -176,9 +189,7 @@ StateBytes muon_bytes(const Scenario& scenario, const MuonStates& states) {
   } else if (scenario.rules.muon_deal == MuonDeal::kTouched && scenario.layout.zero == 2) {
     out.gradients = widths.gradient * (states.moments - states.updated);
   }
-  // Megatron's momentum is fp32, and others have the type of the gradients.
-  const bool wide = scenario.rules.muon_deal == MuonDeal::kMatrices;
-  const std::int64_t moment = size_of(wide ? DataType::kFp32 : scenario.training.grad_precision);
+  const std::int64_t moment = size_of(momentum_type(scenario));
   out.optimizer = widths.master * states.updated + moment * states.moments - adam.optimizer;
   return out;
 }

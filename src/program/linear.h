@@ -66,8 +66,9 @@ class Linear {
   LinearOutput forward(BlockBuilder& builder, const LinearInput& input, ParameterId bias = {},
                        const OutputSplit& split = {}) const;
   // Makes `dropped` of the outputs once more: none, all, or those that are apart, by a product of
-  // their own. They are the second part of the weight (Parameter::parts). If the output is not
-  // `read`, backward has but what it reads of adapters.
+  // their own. They are the second part of the weight (Parameter::parts), which stands for either:
+  // halves of a gated MLP are equal. If the output is not `read`, backward has but what it reads of
+  // adapters.
   LinearOutput make_again(BlockBuilder& builder, const LinearInput& input,
                           const LinearOutput& saved, ParameterId bias, std::int64_t dropped,
                           bool read = true) const;

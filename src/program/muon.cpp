@@ -131,7 +131,7 @@ double MuonMatrix::cost() const {
 
 double MuonMatrix::operations() const {
   const auto m = static_cast<double>(shorter()), n = static_cast<double>(longer());
-  return 20 * m * m * n + 10 * m * m * m;
+  return kNewtonSchulzSteps * (4 * m * m * n + 2 * m * m * m);
 }
 
 double MuonMatrix::operations_on_gram() const {
@@ -161,8 +161,8 @@ ByteCount muon_workspace(const Scenario& scenario, const std::vector<MuonShare>&
       one = std::max(one, bytes_at_work(scenario, matrix));
     }
     // The updates of whole matrices lie beside the gradients until they are cut.
-    const bool touched = scenario.rules.muon_deal == MuonDeal::kTouched;
-    most = std::max(most, one + (touched ? gradient * share.states.moments : 0));
+    const bool is_cut = scenario.rules.muon_deal == MuonDeal::kTouched && scenario.layout.zero >= 1;
+    most = std::max(most, one + (is_cut ? gradient * share.states.moments : 0));
     if (scenario.rules.muon_deal != MuonDeal::kTurns) continue;
     // Gradients lie there when momentum arrives, which is copied into its order; then both stay.
     for (const MuonBucket& round : share.buckets) {

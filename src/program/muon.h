@@ -2,7 +2,7 @@
 // Muon (Jordan et al. 2024): the momentum of each matrix of a layer is made orthogonal by five
 // iterations of Newton and Schulz; tables, the head's matrix, norms and biases stay with AdamW.
 //
-// Data ranks deal the matrices to each other in one of four ways (MuonDeal, program/muon_deal.h).
+// Data ranks deal the matrices to each other in one of four ways (MuonDeal, layout/scenario.h).
 // With Megatron's a matrix that tensor parallelism cuts is gathered and worked on by every tensor
 // rank (duplicated), worked on in parts that sum their products (distributed), handed to one home
 // rank (layer), or taken for as many matrices (blockwise).
@@ -16,6 +16,8 @@
 #include "program/program.h"
 
 namespace stepcast {
+
+inline constexpr int kNewtonSchulzSteps = 5;  // muon_num_ns_steps, ns_steps
 
 // A matrix as the model has it, and the tensor ranks that it is cut over.
 struct MuonMatrix {

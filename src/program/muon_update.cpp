@@ -7,7 +7,6 @@
 namespace stepcast {
 namespace {
 
-constexpr int kIterations = 5;  // muon_num_ns_steps, ns_steps
 constexpr std::int64_t kFp32 = 4, kIterate = 2;
 constexpr auto kBeside = BlockStream::kCommunication;
 
@@ -120,7 +119,7 @@ void Update::iterate(const MuonMatrix& matrix, bool in_parts) {
     m = matrix.cut == Cut::kRows ? matrix.columns : matrix.rows;
     n = matrix.elements() / m / matrix.ranks;
   }
-  for (int i = 0; i < kIterations; ++i) {
+  for (int i = 0; i < kNewtonSchulzSteps; ++i) {
     product("newton_schulz_square", m, m, n);
     if (in_parts) {
       exchange("sum_newton_schulz", CollectiveKind::kAllReduce, tensor_, m * m, DataType::kBf16);
@@ -136,14 +135,14 @@ void Update::iterate(const MuonMatrix& matrix, bool in_parts) {
 void Update::iterate_on_gram(std::int64_t m, std::int64_t n) {
   constexpr int kRestart = 2;
   product("newton_schulz_square", m, m, n);
-  for (int i = 0; i < kIterations; ++i) {
+  for (int i = 0; i < kNewtonSchulzSteps; ++i) {
     if (i == kRestart) {
       product("newton_schulz_step", m, n, m);
       product("newton_schulz_square", m, m, n);
     }
     product("newton_schulz_power", m, m, m);
     if (i != 0 && i != kRestart) product("newton_schulz_factor", m, m, m);
-    if (i + 1 == kIterations || i + 1 == kRestart) continue;
+    if (i + 1 == kNewtonSchulzSteps || i + 1 == kRestart) continue;
     product("newton_schulz_gram", m, m, m);
     product("newton_schulz_gram", m, m, m);
   }
@@ -200,7 +199,7 @@ void Update::write_in_turns() {
     for (const char* name : {"gather_gradients", "gather_momentum"}) {
       if (round.arrives == 0) continue;
       exchange(name, CollectiveKind::kAllGather, data_, round.arrives, wire);
-      // Each rank's part of each matrix is copied into its place.
+      // The parts of each rank are copied into their place.
       pass("rearrange", round.arrives, 2.0 * static_cast<double>(size_of(wire)), ranks);
     }
     for (const MuonMatrix& matrix : round.work) {

@@ -251,10 +251,10 @@ void read_muon(JsonKeys& root, JsonKeys& optimizer, std::int64_t stage) {
   root.imported().set_word("training.optimizer", "muon", "optimizer.type");
   JsonKeys parameters = optimizer.section("params");
   warn_if(parameters, parameters.text("ns_method").value_or("gram") != "gram", "ns_method",
-          "stepcast iterates on the product of a matrix with itself");
+          "only gram is forecast");
   JsonKeys zero = root.section("zero_optimization");
   warn_if(zero, stage == 3 && zero.boolean("reduce_scatter").value_or(true), "reduce_scatter",
-          "DeepSpeed's stage 3 takes Muon with false alone");
+          "DeepSpeed refuses Muon with stage 3 unless it is false");
 }
 
 void read_optimizer(JsonKeys& root, std::int64_t stage) {

@@ -245,6 +245,7 @@ TEST(MuonOfShards, TakesMemoryWhileItUpdates) {
     const MuonStep step = muon_step(c);
     return muon_workspace(step.scenario, {step.share}) / step.unit();
   };
+  EXPECT_EQ(bytes_of(muon_of("deepspeed", 0, 4)), 2 * 2 * 4 + 4 * 2);
   EXPECT_EQ(bytes_of(muon_of("deepspeed", 1, 4)), 2 * 2 * 4 + 4 * 2 + 2 * 14);
   EXPECT_EQ(bytes_of(muon_of("deepspeed", 3, 4)), 3 * 2 * kUnits);
   EXPECT_EQ(bytes_of(muon_of("deepspeed", 3, 1)), 2 * 2 * 4 + 4 * 2);
@@ -289,7 +290,7 @@ TEST(MuonOfFsdp, SendsExpertsThatAreFewerThanRanks) {
   const auto shares = expert_shares(4, 4);
   ASSERT_EQ(shares.size(), 2U);
   const MuonShare& experts = shares[shares[0].states.group == AxisGroup::kExpertData ? 0 : 1];
-  for (const MuonBucket& bucket : experts.buckets) {
+  for (const MuonBucket& bucket : each_of(experts.buckets)) {
     EXPECT_EQ(bucket.work.size(), 3U);
     EXPECT_EQ(bucket.arrives, 3 * 512 * 1024);
   }
