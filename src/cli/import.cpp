@@ -16,6 +16,7 @@
 #include "core/atomic_file.h"
 #include "core/text/escape.h"
 #include "core/text_file.h"
+#include "recipes/yaml_json.h"
 
 namespace stepcast::cli {
 namespace {
@@ -101,6 +102,13 @@ Errors add_accelerate(const ImportFlags& flags, ImportSource& source) {
            "FILE", "settings of TRL and Accelerate's file; several logs make a suite: --suite"}};
 }
 
+// A file that calls itself YAML and is none has that mistake, whatever program it is for.
+Errors mistakes_of_yaml(const std::string& file, const std::string& text) {
+  if (!file.ends_with(".yaml") && !file.ends_with(".yml")) return {};
+  const auto read = yaml_to_json(text, file);
+  return read ? Errors{} : read.error();
+}
+
 int import_settings(const ImportFlags& flags, const DataRoot& data, Output& output) {
   const std::string& file = flags.files.front();
   const auto text = read_text_file(file, {.most_bytes = kMostScriptBytes});
@@ -113,6 +121,11 @@ int import_settings(const ImportFlags& flags, const DataRoot& data, Output& outp
   source.input.variables = *variables;
   source.input.models_folder = data.folders.models;
   source.format = flags.from.empty() ? detect_format(source.input.text) : flags.from;
+  if (flags.from.empty() && source.input.text == *text) {
+    if (const Errors mistakes = mistakes_of_yaml(file, *text); !mistakes.empty()) {
+      return report_errors(mistakes);
+    }
+  }
   if (flags.files.size() > 1) {
     if (const Errors errors = add_accelerate(flags, source); !errors.empty()) {
       return report_errors(errors);

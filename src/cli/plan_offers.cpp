@@ -70,7 +70,10 @@ OfferQuestion question_of(const PlanFlags& flags, std::vector<std::int64_t> coun
   out.counts = std::move(counts);
   out.max_gpus = flags.max_gpus > 0 ? flags.max_gpus : limits.max_gpus;
   if (!flags.clusters.empty()) {
-    out.clusters.assign(flags.clusters.begin(), flags.clusters.end());
+    for (const std::string& name : flags.clusters) {  // "dgx-h100, dgx-h200" has a blank
+      const std::size_t begin = std::min(name.find_first_not_of(' '), name.size());
+      out.clusters.push_back(name.substr(begin, name.find_last_not_of(' ') + 1 - begin));
+    }
     out.source = "--clusters";
   } else {
     for (const SortedJson& cluster : stated_clusters(scenario)) out.clusters.push_back(cluster);

@@ -29,6 +29,10 @@ constexpr Unit kTimeUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1
                                {"min", 60},  {"h", 3600},  {"d", 86400}};
 constexpr Unit kCountUnits[] = {{"k", 1e3}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}};
 // Units as people also write them. Messages name the others.
+constexpr Unit kOtherRateUnits[] = {{"kbps", 1e3 / 8},   {"Mbps", 1e6 / 8},    {"Gbps", 1e9 / 8},
+                                    {"Tbps", 1e12 / 8},  {"kbit/s", 1e3 / 8},  {"Mbit/s", 1e6 / 8},
+                                    {"Gbit/s", 1e9 / 8}, {"Tbit/s", 1e12 / 8}, {"MBps", 1e6},
+                                    {"GBps", 1e9},       {"TBps", 1e12}};
 constexpr Unit kOtherTimeUnits[] = {{"hour", 3600},  {"hours", 3600},  {"day", 86400},
                                     {"days", 86400}, {"week", 604800}, {"weeks", 604800},
                                     {"minute", 60},  {"minutes", 60},  {"seconds", 1}};
@@ -93,7 +97,9 @@ Result<Bytes> parse_bytes(std::string_view text) {
   return parse(text, kByteUnits, "80 GiB").map([](double v) { return Bytes(v); });
 }
 Result<BytesPerSecond> parse_rate(std::string_view text) {
-  return parse(text, kRateUnits, "450 GB/s").map([](double v) { return BytesPerSecond(v); });
+  return parse(text, kRateUnits, "450 GB/s", std::nullopt, kOtherRateUnits).map([](double v) {
+    return BytesPerSecond(v);
+  });
 }
 Result<Seconds> parse_seconds(std::string_view text) {
   return parse(text, kTimeUnits, "12 us\" or \"30d", std::nullopt, kOtherTimeUnits)

@@ -137,7 +137,8 @@ Result<SortedJson> yaml_to_json(const std::string& text, const std::string& file
     return out;
   } catch (const YAML::Exception& error) {
     return failure({ErrorCode::kSyntax, fmt::format("is not YAML: {}", error.msg), file,
-                    error.mark.is_null() ? "" : fmt::format("line {}", error.mark.line + 1), ""});
+                    error.mark.is_null() ? "" : fmt::format("line {}", error.mark.line + 1),
+                    "mend the line, or say --from FORMAT of a file that is no YAML"});
   }
 }
 

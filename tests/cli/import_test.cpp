@@ -163,5 +163,15 @@ TEST(Import, ATraceThatNamesNoDeviceSaysForWhichItCounts) {
       << outcome.error;
 }
 
+TEST(Import, AMistakeInYamlIsOneWhateverProgramTheFileIsFor) {
+  const Folder folder;
+  testing::write_file(folder / "run.yaml", "model: {hidden: 8\nlayers: [1, 2\n");
+  const auto outcome = run({"import", folder / "run.yaml", "-o", folder / "out.json"});
+  expect_refused(outcome);
+  EXPECT_TRUE(has(outcome.error, "run.yaml:")) << outcome.error;
+  EXPECT_FALSE(has(outcome.error, "Megatron")) << outcome.error;
+  EXPECT_EQ(folder.files(), 1);
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -30,6 +30,15 @@ TEST(ParseCount, TakesTheLettersInEitherCase) {
   EXPECT_EQ(parse_count("500K"), 5e5);
 }
 
+TEST(ParseRate, TakesWhatDataSheetsOfNetworksSay) {
+  for (const char* text : {"400 Gb/s", "400 Gbps", "400Gbps", "400 Gbit/s", "50 GB/s", "50 GBps"}) {
+    const auto rate = parse_rate(text);
+    ASSERT_TRUE(rate) << text;
+    EXPECT_EQ(rate->value(), 50e9) << text;
+  }
+  EXPECT_FALSE(parse_rate("400 gb"));
+}
+
 TEST(ParseDollars, MayHaveTheSignBeforeIt) {
   EXPECT_EQ(parse_dollars("$500k"), 5e5);
   EXPECT_EQ(parse_dollars("2.5"), 2.5);
