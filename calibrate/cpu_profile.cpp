@@ -31,7 +31,7 @@ constexpr std::size_t kFewestGemms = 8;  // that all of a form is fitted to
 constexpr double kMostDisturbance = 10;
 // Means of ten disturbed samples differ by some per cent; a quarter is something else.
 constexpr double kMostOfHalves = 1.25;
-constexpr double kLeastFraction = 1e-6, kMostFraction = 10;  // that a sample may have
+constexpr double kLeastOfPeak = 1e-6, kMostOfPeak = 10;  // that a sample may have
 
 double spread(const Measurement& measurement) {
   return std::log(measurement.p90_s / measurement.p10_s) / kP10ToP90;
@@ -165,7 +165,7 @@ Provenance CpuProfiler::add_gemms() {
   std::vector<std::int64_t> counts;  // of what was sampled for each
   for_each(product_of, [&](const Gemm& gemm, const Measurement& measurement) {
     const double fraction = fraction_of_peak(flops_of(gemm), measurement);
-    if (gemm.input != DataType::kFp32 || fraction < kLeastFraction || fraction > kMostFraction) {
+    if (gemm.input != DataType::kFp32 || fraction < kLeastOfPeak || fraction > kMostOfPeak) {
       return;
     }
     samples.push_back({gemm.role, gemm.batch, gemm.m, gemm.n, gemm.k, fraction,
@@ -226,7 +226,7 @@ void CpuProfiler::add_attention() {
   const auto fused = [](const Operation::Work& work) { return std::get_if<Attention>(&work); };
   for_each(fused, [&](const Attention& a, const Measurement& measurement) {
     const double fraction = fraction_of_peak(flops_of(a), measurement);
-    const bool is_odd = fraction < kLeastFraction || fraction > kMostFraction;
+    const bool is_odd = fraction < kLeastOfPeak || fraction > kMostOfPeak;
     if (a.type != DataType::kFp32 || a.query_length != a.key_length || !a.is_plain() || is_odd) {
       return;
     }

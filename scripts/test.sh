@@ -4,7 +4,7 @@
 #
 #   scripts/test.sh               release: g++, no warnings, every test
 #   scripts/test.sh sanitizers    asan: clang++, no warnings, address and undefined-behaviour
-#                                 sanitizers, every unit test but the long searches
+#                                 sanitizers, every unit test but long ones that others resemble
 #   scripts/test.sh python        the Python module, its types, its notebooks and its wheel
 #   scripts/test.sh web           WebAssembly beside the program, the planner, npm's package
 #

@@ -13,10 +13,10 @@
 namespace stepcast {
 namespace {
 
-using Free = FreeParameter<AttentionFit>;
+using FreeOfForm = FreeParameter<AttentionFit>;
 
-const std::vector<Free>& free_parameters() {
-  static const std::vector<Free> parameters = {
+const std::vector<FreeOfForm>& free_parameters() {
+  static const std::vector<FreeOfForm> parameters = {
       {[](AttentionFit& f) -> double& { return f.forward_efficiency; }, 0.05, 1.5, 0},
       {[](AttentionFit& f) -> double& { return f.backward_efficiency; }, 0.05, 1.5, 0},
       {[](AttentionFit& f) -> double& { return f.causal_efficiency; }, 0.5, 1.05, 0.3},

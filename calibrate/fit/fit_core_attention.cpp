@@ -13,8 +13,9 @@
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kFewest = 4;           // samples of a direction that a shape is fitted to
-constexpr double kLeast = 1e-5, kMost = 10;  // efficiencies that a profile may hold
+constexpr std::size_t kFewest = 4;  // samples of a direction that a shape is fitted to
+constexpr double kLeastEfficiency = 1e-5,
+                 kMostEfficiency = 10;  // efficiencies that a profile may hold
 
 using Samples = std::vector<AttentionSample>;
 
@@ -71,18 +72,18 @@ double& length_half(AttentionFit& fit, bool backward) {
 void fit_direction(const Accelerator& accelerator, const Samples& samples, bool backward,
                    AttentionFit& fit) {
   double& scale = efficiency(fit, backward);
-  scale =
-      std::clamp(scale * std::exp(median(log_ratios(fit, accelerator, samples))), kLeast, kMost);
+  scale = std::clamp(scale * std::exp(median(log_ratios(fit, accelerator, samples))),
+                     kLeastEfficiency, kMostEfficiency);
   if (!shows_shape(samples)) return;
   double& half = length_half(fit, backward);
-  const std::vector<double> values =
-      fit_least_squares({{scale, kLeast, kMost, 0}, {std::max(half, 1.0), 0.1, 5000, 0.02}},
-                        [&](const std::vector<double>& trial) {
-                          AttentionFit candidate = fit;
-                          efficiency(candidate, backward) = trial[0];
-                          length_half(candidate, backward) = trial[1];
-                          return log_ratios(candidate, accelerator, samples);
-                        });
+  const std::vector<double> values = fit_least_squares(
+      {{scale, kLeastEfficiency, kMostEfficiency, 0}, {std::max(half, 1.0), 0.1, 5000, 0.02}},
+      [&](const std::vector<double>& trial) {
+        AttentionFit candidate = fit;
+        efficiency(candidate, backward) = trial[0];
+        length_half(candidate, backward) = trial[1];
+        return log_ratios(candidate, accelerator, samples);
+      });
   scale = values[0];
   half = values[1];
 }
@@ -102,7 +103,7 @@ AttentionFit fit_form(const Accelerator& accelerator, const Samples& samples,
     AttentionFit before = family;
     efficiency(out, backward) = std::clamp(
         efficiency(before, backward) * efficiency(out, !backward) / efficiency(before, !backward),
-        kLeast, kMost);
+        kLeastEfficiency, kMostEfficiency);
   }
   return out;
 }

@@ -14,7 +14,7 @@ namespace {
 // are up to 1.25 times as fast (GB200); no grouped product is faster than those.
 constexpr double kMostRate = 1.25;
 
-struct EngineCalls {
+struct GroupedCalls {
   GroupedFit products;
   double routed_bytes = 6;      // for an element of a routed token: permuted, and added up again
   double activation_bytes = 6;  // for an element between the products
@@ -22,14 +22,14 @@ struct EngineCalls {
   double call_s = 2e-5;
 };
 
-const std::vector<FreeParameter<EngineCalls>>& free_in_calls() {
-  static const std::vector<FreeParameter<EngineCalls>> parameters = {
-      {[](EngineCalls& c) -> double& { return c.products.rate; }, 0.3, kMostRate, 0},
-      {[](EngineCalls& c) -> double& { return c.products.bandwidth; }, 0.3, 1.5, 0},
-      {[](EngineCalls& c) -> double& { return c.routed_bytes; }, 0.1, 60, 0.1},
-      {[](EngineCalls& c) -> double& { return c.activation_bytes; }, 0.1, 60, 0.1},
-      {[](EngineCalls& c) -> double& { return c.token_bytes; }, 0.1, 60, 0.1},
-      {[](EngineCalls& c) -> double& { return c.call_s; }, 1e-7, 2e-4, 0.1}};
+const std::vector<FreeParameter<GroupedCalls>>& free_in_groups() {
+  static const std::vector<FreeParameter<GroupedCalls>> parameters = {
+      {[](GroupedCalls& c) -> double& { return c.products.rate; }, 0.3, kMostRate, 0},
+      {[](GroupedCalls& c) -> double& { return c.products.bandwidth; }, 0.3, 1.5, 0},
+      {[](GroupedCalls& c) -> double& { return c.routed_bytes; }, 0.1, 60, 0.1},
+      {[](GroupedCalls& c) -> double& { return c.activation_bytes; }, 0.1, 60, 0.1},
+      {[](GroupedCalls& c) -> double& { return c.token_bytes; }, 0.1, 60, 0.1},
+      {[](GroupedCalls& c) -> double& { return c.call_s; }, 1e-7, 2e-4, 0.1}};
   return parameters;
 }
 
@@ -41,7 +41,7 @@ Gemm product_of(const ExpertCall& call, std::int64_t n, std::int64_t k) {
           DataType::kBf16,    false};
 }
 
-double seconds(const EngineCalls& calls, const Accelerator& accelerator, const GemmFit& dense,
+double seconds(const GroupedCalls& calls, const Accelerator& accelerator, const GemmFit& dense,
                const ExpertCall& call) {
   const auto product = [&](std::int64_t n, std::int64_t k) {
     return grouped_form_time(calls.products, dense, accelerator, product_of(call, n, k),
@@ -57,7 +57,7 @@ double seconds(const EngineCalls& calls, const Accelerator& accelerator, const G
          bytes / accelerator.memory_bandwidth.value() + calls.call_s;
 }
 
-std::vector<double> log_ratios(const EngineCalls& trial, const Accelerator& accelerator,
+std::vector<double> log_ratios(const GroupedCalls& trial, const Accelerator& accelerator,
                                const GemmFit& dense, const std::vector<ExpertCall>& calls) {
   std::vector<double> out;
   out.reserve(calls.size());
@@ -71,7 +71,7 @@ std::vector<double> log_ratios(const EngineCalls& trial, const Accelerator& acce
 
 GroupedCurve fit_grouped(const Accelerator& accelerator, const GroupedTable& table,
                          const GemmFit& dense) {
-  const EngineCalls fitted = fit_free(EngineCalls{}, free_in_calls(), [&](const auto& trial) {
+  const GroupedCalls fitted = fit_free(GroupedCalls{}, free_in_groups(), [&](const auto& trial) {
     return log_ratios(trial, accelerator, dense, table.calls);
   });
   return {fitted.products, fit_error(log_ratios(fitted, accelerator, dense, table.calls)),

@@ -40,7 +40,7 @@ std::int64_t element_size(std::string_view type) {
   return fp8 ? 1 : 0;
 }
 
-constexpr double kMostBytes = 1e15;  // that a kernel moves
+constexpr double kMostTraced = 1e15;  // that a kernel moves
 
 bool are_sizes(std::initializer_list<std::int64_t> counts) {
   return std::ranges::all_of(
@@ -293,7 +293,7 @@ class TraceReader {
       }
     }
     bytes += largest * static_cast<double>(element_size(types.front()));  // the result
-    if (bytes > kMostBytes) {
+    if (bytes > kMostTraced) {
       fail(run.event, fmt::format("{} moves {:.3g} bytes, which no kernel does", run.name, bytes));
       return;
     }
@@ -332,7 +332,7 @@ class TraceReader {
       leave_out("kernels of NCCL that move nothing");
       return;
     }
-    if (static_cast<double>(largest) * static_cast<double>(width) > kMostBytes) {
+    if (static_cast<double>(largest) * static_cast<double>(width) > kMostTraced) {
       fail(kernel.event, fmt::format("{} elements are more than any message has", largest));
       return;
     }

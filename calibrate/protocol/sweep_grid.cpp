@@ -58,9 +58,9 @@ double product(const SweepShape& shape) {
   return out;
 }
 
-class Grid {
+class SweepCells {
  public:
-  Grid(const std::vector<SweepShape>& needed, const SweepOptions& options)
+  SweepCells(const std::vector<SweepShape>& needed, const SweepOptions& options)
       : options_(options),
         random_(options.seed, 0),
         between_(needed.front().size(), SeededRandom(options.seed, 1)) {
@@ -140,7 +140,7 @@ std::vector<SweepShape> sweep_grid(const std::vector<SweepShape>& needed,
   STEPCAST_ASSERT(needed.front().size() <= EvenPoints::kMostDimensions, "dimensions of a curve");
   STEPCAST_ASSERT(options.multiples.empty() || options.multiples.size() == needed.front().size(),
                   "a multiple for each dimension");
-  return Grid(needed, options).extended();
+  return SweepCells(needed, options).extended();
 }
 
 }  // namespace stepcast

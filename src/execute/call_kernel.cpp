@@ -7,7 +7,7 @@
 namespace stepcast {
 namespace {
 
-LogitSlice slice_of(const RankPart& part, std::int64_t columns) {
+LogitSlice logit_slice(const RankPart& part, std::int64_t columns) {
   const std::int64_t left = part.vocab.value_or(columns);
   return {part.first_token_row, columns, std::clamp<std::int64_t>(left, 0, columns)};
 }
@@ -378,7 +378,7 @@ void call(const ZeroTableGradient& zero, KernelArrays& arrays, Kernels& kernels)
 void call(const CrossEntropy& loss, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t rows = loss.size.rows(), columns = loss.size.width;
   const RankPart part = arrays.part();
-  const LogitSlice slice = slice_of(part, columns);
+  const LogitSlice slice = logit_slice(part, columns);
   const Array logits = arrays.write(0, {loss.size.elements, loss.type});
   const Array targets = arrays.targets(rows, columns, loss.ahead.value);
   // Largest logits, sums of exponentials, targets' logits; a made-up sum is not 0.

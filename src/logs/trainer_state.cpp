@@ -11,7 +11,7 @@
 namespace stepcast {
 namespace {
 
-constexpr double kGiB = 1073741824;
+constexpr double kBytesOfGiB = 1073741824;
 
 // A number, which newer releases write as text.
 std::optional<double> number_at(const SortedJson& object, std::string_view key) {
@@ -32,7 +32,8 @@ void add_rate(const SortedJson& entry, TrainingLog& log) {
   const auto step = number_at(entry, "step");
   const auto keep = [](std::optional<double> value, std::optional<double>& most) {
     constexpr double kMostGiB = 1e6;
-    if (value && *value > 0 && *value < kMostGiB) most = std::max(most.value_or(0), *value * kGiB);
+    if (value && *value > 0 && *value < kMostGiB)
+      most = std::max(most.value_or(0), *value * kBytesOfGiB);
   };
   keep(number_at(entry, "memory/max_allocated (GiB)"), log.most_allocated_bytes);
   keep(number_at(entry, "memory/device_reserved (GiB)"), log.most_reserved_bytes);

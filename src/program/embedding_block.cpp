@@ -24,7 +24,7 @@ struct EmbeddingWeights {
   std::vector<ParameterId> norm;
 };
 
-EmbeddingWeights declare(const Scenario& scenario, BlockBuilder& builder) {
+EmbeddingWeights declare_embedding(const Scenario& scenario, BlockBuilder& builder) {
   const Shape& shape = builder.shape();
   const Model& model = scenario.model;
   EmbeddingWeights out;
@@ -184,7 +184,7 @@ Block lower_embedding(const Scenario& scenario, BackwardForm form) {
   BlockBuilder builder(scenario.rules, shape, gradient_mode(scenario), block);
   block.input = builder.buffer("tokens", shape.tokens, DataType::kInt64);
   block.output_gradient = builder.activation("output_gradient", shape.rows * shape.hidden);
-  const EmbeddingWeights weights = declare(scenario, builder);
+  const EmbeddingWeights weights = declare_embedding(scenario, builder);
   backward(scenario, weights, builder, forward(scenario, weights, builder));
   copy_unit_gradients(scenario, builder);
   finish_block(block);

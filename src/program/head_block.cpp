@@ -37,7 +37,7 @@ struct HeadWeights {
   std::int64_t ahead = 0;  // how many tokens a prediction module's are later than the model's own
 };
 
-HeadWeights declare(const Scenario& scenario, BlockBuilder& builder) {
+HeadWeights declare_head(const Scenario& scenario, BlockBuilder& builder) {
   const Shape& shape = builder.shape();
   // A table that is tied to the embedding's is the same one only on the same stage.
   const bool own_table = !scenario.model.tied_embeddings || !ends_meet(scenario.layout);
@@ -341,7 +341,7 @@ Block lower_head(const Scenario& scenario, BackwardForm form) {
   block.form = form;
   BlockBuilder builder(scenario.rules, shape, gradient_mode(scenario), block);
   block.input = builder.activation("head_input", shape.rows * shape.hidden);
-  const HeadWeights weights = declare(scenario, builder);
+  const HeadWeights weights = declare_head(scenario, builder);
   Predictions predictions(scenario, weights, builder);
   builder.into(Pass::kForward, Phase::kForward);
   copy_gathered_unit(scenario, builder);

@@ -9,7 +9,7 @@
 namespace stepcast {
 namespace {
 
-constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;
+constexpr std::int64_t kLargest = std::int64_t{1} << 40;
 
 bool is_flag(std::string_view word) { return word.size() > 2 && word.starts_with("--"); }
 
@@ -74,7 +74,7 @@ std::optional<std::int64_t> FlagList::integer(std::string_view name, std::int64_
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   if (error != std::errc() || end != text->data() + text->size() || value < min ||
-      value > kMaxCount) {
+      value > kLargest) {
     imported_.fail(ErrorCode::kBadValue, std::string(name), fmt::format("'{}' is no count", *text),
                    fmt::format("a whole number of at least {}", min));
     return std::nullopt;

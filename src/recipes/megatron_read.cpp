@@ -131,14 +131,14 @@ std::optional<std::int64_t> launcher_count(const std::vector<std::string>& words
 
 // The options of "#SBATCH" lines, as words.
 std::vector<std::string> batch_options(const std::string& text) {
-  constexpr std::string_view kMark = "#SBATCH ";
+  constexpr std::string_view kBatchMark = "#SBATCH ";
   std::vector<std::string> out;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
     begin = end + 1;
-    if (!line.starts_with(kMark)) continue;
-    const ShellScript options = read_shell(line.substr(kMark.size()), {});
+    if (!line.starts_with(kBatchMark)) continue;
+    const ShellScript options = read_shell(line.substr(kBatchMark.size()), {});
     if (options.too_large) continue;
     for (const auto& words : options.commands) out.insert(out.end(), words.begin(), words.end());
   }

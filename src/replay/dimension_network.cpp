@@ -12,7 +12,7 @@ namespace stepcast {
 namespace {
 
 // A collective's part in one dimension, of all its chunks together.
-struct Phase {
+struct RingPhase {
   double steps = 0;    // messages one after the other
   double traffic = 0;  // bytes that leave each rank
   double added = 0;    // bytes that each rank adds to its own
@@ -57,7 +57,7 @@ class DimensionNetwork : public GraphNetwork {
       const double n = spans[d];
       if (n < 2) continue;
       const NetworkDimension& dimension = file_.dimensions[d];
-      const Phase phase = phase_of(kind, dimension, left, n);
+      const RingPhase phase = phase_of(kind, dimension, left, n);
       if (kind != CollectiveKind::kAllToAll && kind != CollectiveKind::kBroadcast) left /= n;
       const double moving = phase.traffic / (dimension.bandwidth.value() * phase.links);
       double waiting = rounds * (phase.steps * step_latency(dimension) + delay());
@@ -179,10 +179,10 @@ class DimensionNetwork : public GraphNetwork {
     }
   }
 
-  Phase phase_of(CollectiveKind kind, const NetworkDimension& dimension, double bytes,
-                 double n) const {
+  RingPhase phase_of(CollectiveKind kind, const NetworkDimension& dimension, double bytes,
+                     double n) const {
     const DimensionAlgorithm algorithm = algorithm_of(kind);
-    Phase out;
+    RingPhase out;
     const bool is_ring = algorithm == DimensionAlgorithm::kRing;
     out.steps = is_ring ? n - 1 : algorithm == DimensionAlgorithm::kDirect ? 1 : log2_of(n);
     out.traffic = bytes * (n - 1) / n;

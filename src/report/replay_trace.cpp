@@ -39,9 +39,9 @@ Track track_of(const GraphNode& node) {
 // Slices of one track that overlap stand on tracks of their own, so that each track nests.
 constexpr int kTracks = 8;
 
-class TraceWriter {
+class ReplayTraceWriter {
  public:
-  explicit TraceWriter(const ReplayReport& report) : report_(report) {}
+  explicit ReplayTraceWriter(const ReplayReport& report) : report_(report) {}
 
   std::string write(const std::vector<std::int32_t>& ranks) {
     out_.append("{{\"displayTimeUnit\": \"ms\", \"traceEvents\": [");
@@ -127,7 +127,7 @@ class TraceWriter {
 }  // namespace
 
 Written replay_trace_json(const ReplayReport& report, const std::vector<std::int32_t>& ranks) {
-  return Written::escaped(TraceWriter(report).write(ranks));
+  return Written::escaped(ReplayTraceWriter(report).write(ranks));
 }
 
 }  // namespace stepcast

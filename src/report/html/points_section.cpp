@@ -16,7 +16,7 @@
 namespace stepcast::html {
 namespace {
 
-constexpr std::size_t kMostColumns = 8;                  // points beside each other
+constexpr std::size_t kMostBeside = 8;                   // points beside each other
 constexpr std::size_t kFilterFrom = 20, kTallFrom = 40;  // rows
 
 // Knows which parts any of the forecasts has, and gives the parts of one forecast.
@@ -156,7 +156,7 @@ Html columns(const CompareReport& report, const MeanParts& used) {
   std::vector<const ComparedPoint*> points;
   std::vector<DataColumn> titles{{"where"}};
   for (const std::size_t index : ranked(report)) {
-    if (points.size() == kMostColumns) break;
+    if (points.size() == kMostBeside) break;
     points.push_back(&report.points[index]);
     titles.push_back({point_text(report, *points.back()), true});
   }
