@@ -139,7 +139,7 @@ std::vector<const RunCosts::PricedBlock*> RunCosts::blocks_of(const Table& table
 
 const PassTasks& RunCosts::tasks(std::int32_t rank_class, const Instruction& what,
                                  const std::vector<AxisGroup>& groups, bool each_operation) const {
-  const std::int32_t table = classes_[static_cast<std::size_t>(rank_class)].table;
+  const std::int32_t table = this->table(rank_class);
   const auto [found, fresh] = tasks_.try_emplace({table, *run_key(what), groups, each_operation});
   if (fresh) {
     std::vector<std::span<const PricedOperation>> passes;
