@@ -8,9 +8,22 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
+# A clone in another folder compiles the same: the cache sees paths from the project's folder.
 find_program(STEPCAST_CCACHE ccache)
-if(STEPCAST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${STEPCAST_CCACHE})
+if(STEPCAST_CCACHE)
+  set(STEPCAST_CCACHE_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${STEPCAST_CCACHE})
+  if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${STEPCAST_CCACHE_LAUNCHER})
+  endif()
+endif()
+
+# Dozens of programs with the same libraries: a quick linker halves what it takes to link them.
+if(NOT EMSCRIPTEN)
+  find_program(STEPCAST_LINKER NAMES mold ld.lld)
+  mark_as_advanced(STEPCAST_LINKER)
+  if(STEPCAST_LINKER MATCHES "(mold|lld)$")
+    add_link_options($<$<LINK_LANGUAGE:CXX>:-fuse-ld=${CMAKE_MATCH_1}>)
+  endif()
 endif()
 
 add_library(stepcast_flags INTERFACE)
@@ -31,18 +44,3 @@ if(STEPCAST_FUZZ)
   # Tells libFuzzer which branches an input takes.
   target_compile_options(stepcast_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
-
-# With STEPCAST_QUICK_BUILD, files of a folder are compiled together, so that they parse the large headers once:
-# a dozen of a library's, which still keeps a change of one file quick, and six of a test's, which are not
-# optimised. The presets "clang", "debug" and "bench" go without, so that each file is known to include what it
-# uses.
-function(stepcast_quick_build target)
-  if(STEPCAST_QUICK_BUILD)
-    set(at_once 12)
-    if(target MATCHES "^test_")
-      set(at_once 6)
-      target_compile_options(${target} PRIVATE -O0)
-    endif()
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${at_once})
-  endif()
-endfunction()

@@ -7,11 +7,12 @@
 #include <string>
 
 #include "layout/scenario.h"
+#include "places.h"
 
 namespace stepcast::testing {
 
 inline DataFolders source_folders() {
-  const std::string root = STEPCAST_SOURCE_DIR;
+  const std::string root = source_folder();
   return {root + "/models", root + "/topologies", root + "/calibrate/profiles"};
 }
 

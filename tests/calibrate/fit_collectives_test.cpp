@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/fit/fit_collectives.h"
+#include "places.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@ namespace {
 
 FittedCollectives fitted_from_published() {
   const auto tables =
-      published_collectives(std::string(STEPCAST_SOURCE_DIR) + "/calibrate/published");
+      published_collectives(source_folder() + "/calibrate/published");
   EXPECT_TRUE(tables) << to_string(tables.error());
   std::vector<JsonDocument*> documents;
   for (const auto& document : *tables) documents.push_back(document.get());
@@ -34,7 +35,7 @@ TEST(CollectiveFit, PredictsSizesBetweenOthers) {
 
 TEST(CollectiveFit, IsWhatShips) {
   const FittedCollectives fitted = fitted_from_published();
-  std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/calibrate/profiles/collectives.json");
+  std::ifstream file(source_folder() + "/calibrate/profiles/collectives.json");
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   EXPECT_EQ(fitted.text, text) << "run stepcast-fit and commit what it writes";
 }

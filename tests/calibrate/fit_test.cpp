@@ -20,11 +20,12 @@
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
+#include "places.h"
 
 namespace stepcast {
 namespace {
 
-const std::string kRoot = STEPCAST_SOURCE_DIR;
+const std::string kRoot = source_folder();
 // Median error of models that were held out. Blackwell's engines choose among more kernels.
 constexpr double kGroupedOnHopper = 0.08, kGroupedOnBlackwell = 0.16;
 

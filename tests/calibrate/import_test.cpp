@@ -14,11 +14,12 @@
 #include "core/temporary_folder.h"
 #include "cost/collective_cost.h"
 #include "cost/kernel_cost.h"
+#include "places.h"
 
 namespace stepcast {
 namespace {
 
-const std::string kSource = STEPCAST_SOURCE_DIR;
+const std::string kSource = source_folder();
 
 std::string data(const std::string& name) { return kSource + "/tests/data/imports/" + name; }
 

@@ -10,6 +10,7 @@
 #include "cost/collective_cost.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
+#include "places.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -87,7 +88,7 @@ ShippedProfile calibrated(double sustained) {
   out.own_run = OwnRun{};
   out.own_run->sustained[GpuKernelKind::kGemm] = sustained;
   auto base = load_profile(spec.accelerator.profile,
-                           std::string(STEPCAST_SOURCE_DIR) + "/calibrate/profiles");
+                           source_folder() + "/calibrate/profiles");
   return *make_imported_profile(out, spec, std::move(*base), "mine");
 }
 
@@ -136,7 +137,7 @@ ShippedProfile calibrated(const std::vector<MeasuredOperation>& operations,
   out.own_run->attention_kernel = "stepcast";
   out.own_run->sustained = sustained;
   auto base = load_profile(spec.accelerator.profile,
-                           std::string(STEPCAST_SOURCE_DIR) + "/calibrate/profiles");
+                           source_folder() + "/calibrate/profiles");
   return *make_imported_profile(out, spec, std::move(*base), "mine");
 }
 
@@ -162,7 +163,7 @@ TEST(CalibratedFp8, PricesTheProductThatWasMeasured) {
 TEST(CalibratedExperts, PricesTheProductsThatWereMeasured) {
   std::vector<MeasuredOperation> operations;
   const auto base = load_profile(h100().spec.accelerator.profile,
-                                 std::string(STEPCAST_SOURCE_DIR) + "/calibrate/profiles");
+                                 source_folder() + "/calibrate/profiles");
   GroupedFit slow;  // as if the kernels reached 0.6 of dense products' rate, and 3 us for a group
   slow.rate = 0.6;
   slow.role_factor = {1, 1.1, 1.3};

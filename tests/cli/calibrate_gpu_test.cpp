@@ -9,6 +9,7 @@
 #include <set>
 
 #include "environment.h"
+#include "places.h"
 #include "program.h"
 
 namespace stepcast {
@@ -33,7 +34,7 @@ std::vector<std::string> words(const std::vector<std::string>& first,
 }
 
 Outcome calibrated(const std::string& profile) {
-  const Environment gpu("STEPCAST_GPU_PROGRAM", STEPCAST_FAKE_GPU);
+  const Environment gpu("STEPCAST_GPU_PROGRAM", program_folder() + "/tests/cli_fake_gpu");
   return run(words({"calibrate", "--backend", "cuda"}, {"-o", profile}));
 }
 
@@ -78,7 +79,7 @@ std::vector<std::string> curves_of(const nlohmann::json& profile, const std::str
 TEST(CalibrateGpu, ExpertsAndBothKernelsOfAttentionAreInTheProfile) {
   const Folder folder;
   const std::string profile = folder / "experts.json";
-  const Environment gpu("STEPCAST_GPU_PROGRAM", STEPCAST_FAKE_GPU);
+  const Environment gpu("STEPCAST_GPU_PROGRAM", program_folder() + "/tests/cli_fake_gpu");
   const Outcome made = run({"calibrate",
                             "--backend",
                             "cuda",
@@ -138,7 +139,7 @@ TEST(CalibrateGpu, AProcessThatEndsBeforeItTriesAnythingIsNotFollowedByAnother) 
 
 TEST(CalibrateGpu, AJournalIsKeptForMoreScenariosWhenAsked) {
   const Folder folder;
-  const Environment gpu("STEPCAST_GPU_PROGRAM", STEPCAST_FAKE_GPU);
+  const Environment gpu("STEPCAST_GPU_PROGRAM", program_folder() + "/tests/cli_fake_gpu");
   const Environment fate("STEPCAST_FAKE", "break");
   const std::string profile = folder / "kept.json";
   const Outcome made =
@@ -161,7 +162,7 @@ std::vector<nlohmann::json> collectives_in(const std::string& profile) {
 TEST(CalibrateGpu, SeveralRanksMeasureCollectives) {
   const Folder folder;
   const std::string profile = folder / "two.json";
-  const Environment gpu("STEPCAST_GPU_PROGRAM", STEPCAST_FAKE_GPU);
+  const Environment gpu("STEPCAST_GPU_PROGRAM", program_folder() + "/tests/cli_fake_gpu");
   const Outcome made =
       run(words({"calibrate", "--backend", "cuda"}, {"--ranks", "2", "-o", profile}));
   ASSERT_EQ(made.code, 0) << made.error;
@@ -191,7 +192,7 @@ double step_time(const nlohmann::json& profile, const Folder& folder) {
 TEST(CalibrateGpu, KernelsLoseToCollectivesWhatWasMeasured) {
   const Folder folder;
   const std::string profile = folder / "two.json";
-  const Environment gpu("STEPCAST_GPU_PROGRAM", STEPCAST_FAKE_GPU);
+  const Environment gpu("STEPCAST_GPU_PROGRAM", program_folder() + "/tests/cli_fake_gpu");
   ASSERT_EQ(run(words({"calibrate", "--backend", "cuda"}, {"--ranks", "2", "-o", profile})).code,
             0);
   auto written = nlohmann::json::parse(testing::read_file(profile));

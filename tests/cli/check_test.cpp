@@ -3,6 +3,7 @@
 #include <boost/property_tree/xml_parser.hpp>
 
 #include "cli/program.h"
+#include "places.h"
 
 namespace stepcast::testing {
 namespace {
@@ -200,7 +201,7 @@ TEST_F(CheckCommand, RefusesWhatItCannotRead) {
 
 // The page of the gate shows a regression: this is its suite.
 TEST_F(CheckCommand, TheRegressionOfThePageClosesTheGate) {
-  const std::string page = read_file(STEPCAST_SOURCE_DIR "/docs/gate.md");
+  const std::string page = read_file(source_folder() + "/docs/gate.md");
   const std::string begin = "runs.json <<'END'\n";
   const std::size_t at = page.find(begin);
   ASSERT_NE(at, std::string::npos);

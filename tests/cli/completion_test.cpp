@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cli/program.h"
+#include "places.h"
 
 namespace stepcast::testing {
 namespace {
@@ -15,7 +16,7 @@ bool is_there(const std::string& program) {
 // The lines that a shell prints for `text`, with the program first in PATH.
 Outcome shell(const std::string& program, const std::string& text) {
   const Folder folder;
-  const std::string folder_of_program = std::filesystem::path(STEPCAST_BINARY).parent_path();
+  const std::string folder_of_program = program_folder();
   write_file(folder / "script", "PATH='" + folder_of_program + "':$PATH\n" + text);
   return run_program(program, {folder / "script"});
 }
@@ -98,7 +99,7 @@ TEST(Completion, IsReadByItsShell) {
 TEST(Completion, OfFishOffersCommandsFlagsAndNames) {
   if (!is_there("fish")) GTEST_SKIP() << "fish is not here";
   const auto offered = [](const std::string& line) {
-    const std::string folder = std::filesystem::path(STEPCAST_BINARY).parent_path();
+    const std::string folder = program_folder();
     const Folder home;
     write_file(home / "script", "set PATH '" + folder +
                                     "' $PATH\nstepcast completion fish | source\ncomplete -C '" +

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "cli/program.h"
+#include "places.h"
 
 namespace stepcast::testing {
 namespace {
@@ -105,7 +106,7 @@ TEST(ImportCommand, AnErrorOfAKeyNamesTheFlagThatSetIt) {
 
 TEST(ImportCommand, AHuggingFaceConfigAndDeepSpeedsJsonTakeTheRestFromFlags) {
   const Folder folder;
-  const std::string config = STEPCAST_SOURCE_DIR "/models/llama-2-7b.json";
+  const std::string config = source_folder() + "/models/llama-2-7b.json";
   const std::string settings = folder / "ds.json";
   write_file(settings, R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 1,
                            "bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})");

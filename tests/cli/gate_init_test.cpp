@@ -7,6 +7,7 @@
 
 #include "core/each.h"
 #include "logs/samples.h"
+#include "places.h"
 #include "program.h"
 
 namespace stepcast::testing {
@@ -71,7 +72,7 @@ TEST_F(GateInit, TheWorkflowIsTheExample) {
   ASSERT_EQ(init_of_logs().code, 0);
   YAML::Node made = YAML::LoadFile(kMadeWorkflow);
   YAML::Node example =
-      YAML::LoadFile(STEPCAST_SOURCE_DIR "/examples/github-actions/stepcast-gate.yml");
+      YAML::LoadFile(source_folder() + "/examples/github-actions/stepcast-gate.yml");
   made.remove("env");
   example.remove("env");
   EXPECT_EQ(YAML::Dump(made), YAML::Dump(example));

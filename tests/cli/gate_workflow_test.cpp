@@ -7,6 +7,7 @@
 #include "core/each.h"
 
 #include "cli/program.h"
+#include "places.h"
 
 namespace stepcast::testing {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kWorkflow = STEPCAST_SOURCE_DIR "/examples/github-actions/stepcast-gate.yml";
+const std::string kWorkflow = source_folder() + "/examples/github-actions/stepcast-gate.yml";
 
 YAML::Node steps() { return YAML::LoadFile(kWorkflow)["jobs"]["gate"]["steps"]; }
 
@@ -57,7 +58,7 @@ class GateWorkflow : public ::testing::Test {
   Outcome step(const std::string& name) const {
     write_file(folder_ / "script", script_of(name));
     std::string command = "cd '" + folder_ / "" + "' && env PATH='" +
-                          fs::path(STEPCAST_BINARY).parent_path().string() +
+                          program_folder() +
                           "':\"$PATH\" GITHUB_STEP_SUMMARY='" + folder_ / "published" + "'";
     for (const auto& variable : YAML::LoadFile(kWorkflow)["env"]) {
       command +=
@@ -89,11 +90,11 @@ TEST_F(GateWorkflow, IsWellFormedAndAsksForNoMoreThanReading) {
 
 TEST_F(GateWorkflow, BuildsAsThisTreeIsBuiltAndInstallsWhatIsCached) {
   const std::string build = script_of("Build stepcast"), install = script_of("Install stepcast");
-  const std::string dependencies = read_file(STEPCAST_SOURCE_DIR "/scripts/install-deps.sh");
+  const std::string dependencies = read_file(source_folder() + "/scripts/install-deps.sh");
   EXPECT_TRUE(has(build, "/tmp/stepcast/scripts/install-deps.sh --build\n"));
   EXPECT_TRUE(has(dependencies, "--build)"));
   EXPECT_TRUE(
-      has(read_file(STEPCAST_SOURCE_DIR "/CMakeLists.txt"), "option(STEPCAST_BUILD_TESTS "));
+      has(read_file(source_folder() + "/CMakeLists.txt"), "option(STEPCAST_BUILD_TESTS "));
   EXPECT_TRUE(has(build, "-DSTEPCAST_BUILD_TESTS=OFF"));
   std::string cached;
   for (const YAML::Node& step : steps()) {

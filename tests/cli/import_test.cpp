@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "core/each.h"
+#include "places.h"
 #include "program.h"
 
 namespace stepcast {
@@ -16,7 +17,7 @@ using testing::Folder;
 using testing::has;
 using testing::run;
 
-const std::string kTable = STEPCAST_SOURCE_DIR "/tests/data/imports/all_reduce_h100x16_a3_mega.txt";
+const std::string kTable = source_folder() + "/tests/data/imports/all_reduce_h100x16_a3_mega.txt";
 
 // Data parallel alone, gradients all-reduced among the 16 GPUs of the table.
 nlohmann::json predicted(const std::vector<std::string>& more) {
@@ -67,7 +68,7 @@ struct Example {
 
 // The blocks of docs/formats/imports.md behind "An example, `FILE` of `CLUSTER`".
 std::vector<Example> examples() {
-  const std::string page = testing::read_file(STEPCAST_SOURCE_DIR "/docs/formats/imports.md");
+  const std::string page = testing::read_file(source_folder() + "/docs/formats/imports.md");
   const std::regex head("An example, `([^`]+)` of `([^`]+)`[^\n]*\n\n```(json|text)\n");
   std::vector<Example> out;
   for (std::sregex_iterator at(page.begin(), page.end(), head), end; at != end; ++at) {
@@ -118,7 +119,7 @@ TEST(Import, EveryShippedTableOfProductsAndAttentionGivesAProfileThatFits) {
       {"b200-sxm6-180g", "dgx-b200"},    {"b300-sxm-288g", "dgx-b300"},
       {"gb200-186g", "gb200-nvl72"},     {"gb300-288g", "gb300-nvl72"}};
   for (const auto& entry :
-       std::filesystem::directory_iterator(STEPCAST_SOURCE_DIR "/calibrate/published")) {
+       std::filesystem::directory_iterator(source_folder() + "/calibrate/published")) {
     if (entry.path().extension() != ".json") continue;
     const auto table = nlohmann::json::parse(testing::read_file(entry.path()));
     const std::string kind = table.value("kind", "");
@@ -156,7 +157,7 @@ TEST(Import, ATableWithoutRowsIsNoMeasurement) {
 TEST(Import, ATraceThatNamesNoDeviceSaysForWhichItCounts) {
   const Folder folder;
   const auto outcome =
-      run({"calibrate", "--import", STEPCAST_SOURCE_DIR "/tests/data/imports/mm_mi300x.trace.json",
+      run({"calibrate", "--import", source_folder() + "/tests/data/imports/mm_mi300x.trace.json",
            "--cluster", "dgx-a100-80g", "-o", folder / "mine.json"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_TRUE(has(outcome.error, "names no device: it counts as recorded on NVIDIA A100"))

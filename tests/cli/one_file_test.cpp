@@ -4,6 +4,7 @@
 
 #include "cli/environment.h"
 #include "cli/program.h"
+#include "places.h"
 
 namespace stepcast::testing {
 namespace {
@@ -12,7 +13,7 @@ namespace fs = std::filesystem;
 
 class OneFile : public ::testing::Test {
  protected:
-  OneFile() : program_(folder_ / "stepcast") { fs::copy_file(STEPCAST_BINARY, program_); }
+  OneFile() : program_(folder_ / "stepcast") { fs::copy_file(program_path(), program_); }
   Outcome alone(const std::vector<std::string>& words) const {
     return run_program(program_, words);
   }
@@ -50,7 +51,7 @@ TEST_F(OneFile, ReadsAFolderBesideItOrNamedInTheEnvironmentInstead) {
   const auto make_data = [](const std::string& root) {
     fs::create_directories(root + "/topologies");
     fs::create_directories(root + "/models");
-    fs::copy_file(STEPCAST_SOURCE_DIR "/models/gpt2.json", root + "/models/my-own.json");
+    fs::copy_file(source_folder() + "/models/gpt2.json", root + "/models/my-own.json");
   };
   make_data(folder_ / "elsewhere");
   {

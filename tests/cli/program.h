@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "places.h"
+
 namespace stepcast::testing {
 
 inline std::string read_file(const std::filesystem::path& path) {
@@ -82,7 +84,7 @@ inline Outcome run_program(const std::string& program, const std::vector<std::st
 }
 
 inline Outcome run(const std::vector<std::string>& words, const std::string& redirection = "") {
-  return run_program(STEPCAST_BINARY, words, redirection);
+  return run_program(program_path(), words, redirection);
 }
 
 // The words of a command for a layout on 16 GPUs that fits and is forecast quickly, and more words

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "environment.h"
+#include "places.h"
 #include "program.h"
 
 namespace stepcast {
@@ -44,7 +45,7 @@ class ValidateGpu : public ::testing::Test {
         {"--model", "llama-3.2-1b", "--nodes", "8", "--tp", "8", "--pp", "4", "--dp", "2"}, more);
   }
 
-  Environment gpu_{"STEPCAST_GPU_PROGRAM", STEPCAST_FAKE_GPU};
+  Environment gpu_{"STEPCAST_GPU_PROGRAM", program_folder() + "/tests/cli_fake_gpu"};
   Folder folder_;
 };
 

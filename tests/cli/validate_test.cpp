@@ -6,6 +6,7 @@
 #include <boost/property_tree/xml_parser.hpp>
 
 #include "cli/program.h"
+#include "places.h"
 #include "scenario_from.h"
 
 namespace stepcast::testing {
@@ -29,7 +30,7 @@ class ValidateCommand : public ::testing::Test {
   void SetUp() override {
     if (!mpirun_is_here()) GTEST_SKIP() << "mpirun is not on PATH";
     write_file(scenario_, scenario_text());
-    fake(std::filesystem::path(STEPCAST_BINARY).parent_path() / "tests/cli_fake_rank");
+    fake(std::filesystem::path(program_folder()) / "tests/cli_fake_rank");
     fate("");
   }
   void TearDown() override {

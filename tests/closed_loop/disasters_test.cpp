@@ -22,6 +22,7 @@
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "launch/default_signals.h"
+#include "places.h"
 #include "scenario_from.h"
 
 namespace stepcast::testing {
@@ -79,7 +80,7 @@ class Running {
  public:
   Running(const Folder& folder, std::vector<std::string> words) : error_(folder / "error") {
     const DefaultSignals untouched;
-    std::vector<char*> arguments{const_cast<char*>(STEPCAST_BINARY)};
+    std::vector<char*> arguments{const_cast<char*>(program_path().c_str())};
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     process_ = ::fork();
@@ -88,7 +89,7 @@ class Running {
     ::dup2(file, STDOUT_FILENO);
     ::dup2(file, STDERR_FILENO);
     ::signal(SIGCHLD, SIG_IGN);  // as a parent that does not look after its children hands it on
-    ::execv(STEPCAST_BINARY, arguments.data());
+    ::execv(program_path().c_str(), arguments.data());
     ::_exit(127);
   }
   Running(const Running&) = delete;

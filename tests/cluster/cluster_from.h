@@ -8,10 +8,11 @@
 
 #include "cluster/cluster.h"
 #include "core/json.h"
+#include "places.h"
 
 namespace stepcast::testing {
 
-inline const std::string kTopologies = STEPCAST_SOURCE_DIR "/topologies";
+inline const std::string kTopologies = source_folder() + "/topologies";
 
 struct ReadResult {
   Cluster cluster;

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "places.h"
 #include "tests/cluster/cluster_from.h"
 
 namespace stepcast {
@@ -89,7 +90,7 @@ TEST(IrregularCluster, ANicNeedsTheKindOfNetwork) {
 
 // The page of the format shows one: two nodes of one GPU and one NIC under a leaf.
 TEST(IrregularCluster, TheExampleOfTheFormatPageReads) {
-  std::ifstream page(STEPCAST_SOURCE_DIR "/docs/formats/cluster.md");
+  std::ifstream page(source_folder() + "/docs/formats/cluster.md");
   const std::string text((std::istreambuf_iterator<char>(page)), std::istreambuf_iterator<char>());
   const std::size_t begin = text.find("```json\n");
   ASSERT_NE(begin, std::string::npos);

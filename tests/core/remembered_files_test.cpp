@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/temporary_folder.h"
+#include "places.h"
 
 namespace stepcast {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 using testing::TemporaryFolder;
 
 // A file that nobody writes while the tests run.
-const std::string kSettled = STEPCAST_SOURCE_DIR "/LICENSE";
+const std::string kSettled = source_folder() + "/LICENSE";
 
 // A tree that was written within the last second settles in the next.
 void wait_until_settled(const std::string& file) {
@@ -62,7 +63,7 @@ TEST(RememberedFiles, ErrorsAndMissingFilesAreNotRemembered) {
 }
 
 TEST(RememberedFiles, TwoContentsHaveTwoStamps) {
-  const std::string page = STEPCAST_SOURCE_DIR "/README.md";
+  const std::string page = source_folder() + "/README.md";
   wait_until_settled(kSettled);
   wait_until_settled(page);
   const auto one = settled_stamp(kSettled), other = settled_stamp(page);

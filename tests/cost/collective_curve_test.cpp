@@ -13,6 +13,7 @@
 
 #include "core/statistics.h"
 #include "cost/collective_fixture.h"
+#include "places.h"
 
 namespace stepcast {
 namespace {
@@ -22,7 +23,7 @@ using testing::h100;
 using testing::shipped_profiles;
 
 std::string published_file() {
-  return std::string(STEPCAST_SOURCE_DIR) + "/calibrate/published/collectives.json";
+  return source_folder() + "/calibrate/published/collectives.json";
 }
 
 struct Measured {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cluster/cluster.h"
+#include "places.h"
 
 namespace stepcast::testing {
 
@@ -58,7 +59,7 @@ inline std::vector<DeviceId> devices(std::int64_t count, std::int64_t stride = 1
 }
 
 inline std::string shipped_profiles() {
-  return std::string(STEPCAST_SOURCE_DIR) + "/calibrate/profiles";
+  return source_folder() + "/calibrate/profiles";
 }
 
 }  // namespace stepcast::testing

@@ -8,13 +8,14 @@
 #include "core/temporary_folder.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
+#include "places.h"
 
 namespace stepcast {
 namespace {
 
 using nlohmann::json;
 
-const std::string kShipped = STEPCAST_SOURCE_DIR "/calibrate/profiles";
+const std::string kShipped = source_folder() + "/calibrate/profiles";
 
 json small_profile() {
   return json::parse(R"({
@@ -266,7 +267,7 @@ TEST(Profile, HostsComeFromTheFileBesideTheProfiles) {
 }
 
 TEST(ShippedProfiles, PriceEveryAcceleratorThatNamesOne) {
-  const auto accelerators = list_accelerators(STEPCAST_SOURCE_DIR "/topologies");
+  const auto accelerators = list_accelerators(source_folder() + "/topologies");
   ASSERT_TRUE(accelerators) << to_string(accelerators.error());
   for (const Accelerator& accelerator : *accelerators) {
     Profile profile = data_sheet_profile(accelerator);

@@ -7,11 +7,12 @@
 #include <fstream>
 
 #include "core/temporary_folder.h"
+#include "places.h"
 
 namespace stepcast {
 namespace {
 
-const std::string kRoot = STEPCAST_SOURCE_DIR;
+const std::string kRoot = source_folder();
 
 TEST(Prices, WhatShipsIsOfClustersAndAcceleratorsThatShip) {
   const auto prices = load_prices({kRoot + "/prices"});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "faults/fault.h"
+#include "places.h"
 #include "scenario_text.h"
 
 namespace stepcast::testing {
@@ -48,7 +49,7 @@ class KeptResults : public ::testing::Test {
   }
   Folder folder_;
   Environment rank_{"STEPCAST_RANK_PROGRAM",
-                    fs::path(STEPCAST_BINARY).parent_path() / "tests/cli_fake_rank"};
+                    fs::path(program_folder()) / "tests/cli_fake_rank"};
 };
 
 TEST_F(KeptResults, AFinishedRunWhosePageCannotBeWrittenIsInTheTemporaryFolder) {
@@ -159,7 +160,7 @@ TEST_F(KeptResults, AForecastThatStandardOutputDoesNotTakeIsKept) {
 
 TEST_F(KeptResults, ARankWhoseDiskIsFullSaysSo) {
   const Environment real("STEPCAST_RANK_PROGRAM",
-                         fs::path(STEPCAST_BINARY).parent_path() / "stepcast-rank");
+                         fs::path(program_folder()) / "stepcast-rank");
   const Fault fault("write:1+", "stepcast-rank");
   const Outcome result = validate({"--steps", "1", "--warmup", "0"});
   EXPECT_EQ(result.code, 2) << result.error;
@@ -183,7 +184,7 @@ TEST_F(KeptResults, RanksThatCannotBeHeardAreNotSaidToHaveDied) {
 // A reference that is not read says nothing about numerics, least of all that they are wrong.
 TEST_F(KeptResults, ARankThatCannotReadTheReferenceSaysSo) {
   const Environment real("STEPCAST_RANK_PROGRAM",
-                         fs::path(STEPCAST_BINARY).parent_path() / "stepcast-rank");
+                         fs::path(program_folder()) / "stepcast-rank");
   for (const char* number : {"1", "2"}) {
     const Fault fault(std::string("read@/reference.bin:") + number, "stepcast-rank");
     const Outcome result = validate({"--steps", "1", "--warmup", "0"});

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "faults/fault.h"
+#include "places.h"
 #include "scenario_text.h"
 
 namespace stepcast::testing {
@@ -17,12 +18,12 @@ namespace fs = std::filesystem;
 
 // Starts the program without waiting for it; the child leads a process group of its own.
 pid_t start(const std::vector<std::string>& words) {
-  std::vector<char*> arguments{const_cast<char*>(STEPCAST_BINARY)};
+  std::vector<char*> arguments{const_cast<char*>(program_path().c_str())};
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
-    ::execv(STEPCAST_BINARY, arguments.data());
+    ::execv(program_path().c_str(), arguments.data());
     ::_exit(127);
   }
   return child;
@@ -57,7 +58,7 @@ TEST(Killed, ARunLeavesAFolderThatTheNextOneRemovesAndThatOfALivingOneStays) {
   write_file(folder / "scenario.json", two_local_stages());
   const Environment tmp("TMPDIR", folder / "tmp");
   const Environment rank("STEPCAST_RANK_PROGRAM",
-                         fs::path(STEPCAST_BINARY).parent_path() / "tests/cli_fake_rank");
+                         fs::path(program_folder()) / "tests/cli_fake_rank");
   const std::vector<std::string> words{"validate", folder / "scenario.json", "--calibrate", "never",
                                        "--quiet"};
   std::vector<pid_t> running;

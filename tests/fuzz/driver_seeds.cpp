@@ -19,6 +19,7 @@
 #include "core/text_file.h"
 #include "fuzz/mutation.h"
 #include "fuzz/target.h"
+#include "places.h"
 
 namespace {
 
@@ -93,7 +94,7 @@ std::string value_of(int count, char** words, std::string_view flag, const char*
 
 int main(int count, char** words) {
   const Target& target = *target_of_words(count, words);
-  const std::string folder = STEPCAST_SOURCE_DIR "/tests/fuzz/";
+  const std::string folder = source_folder() + "/tests/fuzz/";
   const long runs = std::stol(value_of(count, words, "--runs=", "1000"));
   finding = value_of(count, words, "--finding=", "finding");
   const std::vector<std::string> seeds = texts_in(folder + "corpus/" + target.name);

@@ -9,6 +9,7 @@
 #include "core/json_tree.h"
 #include "fuzz/readers.h"
 #include "fuzz/target.h"
+#include "places.h"
 
 namespace stepcast::fuzz {
 namespace {
@@ -49,7 +50,7 @@ constexpr Target kTargets[] = {
 std::span<const Target> targets() { return kTargets; }
 
 const DataFolders& data_folders() {
-  static const std::string root = STEPCAST_SOURCE_DIR;
+  static const std::string root = source_folder();
   static const DataFolders folders{root + "/models", root + "/topologies",
                                    root + "/calibrate/profiles"};
   return folders;

@@ -5,6 +5,7 @@
 
 #include "core/assert.h"
 #include "generate/sketch.h"
+#include "places.h"
 
 namespace stepcast::generate {
 namespace {
@@ -41,7 +42,7 @@ DataType Sketch::wide() const {
 }
 
 DataFolders source_folders() {
-  const std::string root = STEPCAST_SOURCE_DIR;
+  const std::string root = source_folder();
   return {root + "/models", root + "/topologies", root + "/calibrate/profiles"};
 }
 

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "core/text/escape.h"
+#include "places.h"
 #include "report/prediction_json.h"
 #include "report/run_report.h"
 
@@ -23,7 +24,7 @@ std::uint64_t hash_of(std::string_view text) {
 }  // namespace
 
 const PriceList& shipped_prices() {
-  static const PriceList all = load_prices({STEPCAST_SOURCE_DIR "/prices"}).value();
+  static const PriceList all = load_prices({source_folder() + "/prices"}).value();
   return all;
 }
 

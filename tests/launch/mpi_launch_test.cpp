@@ -21,6 +21,7 @@
 #include "launch/default_signals.h"
 #include "launch/marked_processes.h"
 #include "launch/scratch_folder.h"
+#include "places.h"
 
 namespace stepcast {
 namespace {
@@ -65,7 +66,7 @@ class MpiLaunch : public ::testing::Test {
 
   RankLaunch launch(const std::string& fate, int ranks = 2) const {
     RankLaunch out;
-    out.program.program = fs::path(STEPCAST_BINARY).parent_path() / "tests/launch_test_rank";
+    out.program.program = fs::path(program_folder()) / "tests/launch_test_rank";
     out.program.arguments = {fate};
     out.program.ranks = ranks;
     out.program.bind = false;  // tests run side by side

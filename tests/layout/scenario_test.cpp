@@ -10,12 +10,13 @@
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/bad_scenarios.h"
+#include "places.h"
 
 namespace stepcast {
 namespace {
 
 DataFolders shipped() {
-  const std::string root = STEPCAST_SOURCE_DIR;
+  const std::string root = source_folder();
   return {root + "/models", root + "/topologies", root + "/profiles"};
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/json_tree.h"
 #include "layout/scenario.h"
+#include "places.h"
 
 namespace stepcast {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(SuiteScenarios, AreReadOrRefusedAsNotSupported) {
-  const std::string root = STEPCAST_SOURCE_DIR;
+  const std::string root = source_folder();
   const DataFolders folders = {root + "/models", root + "/topologies", root + "/profiles"};
   std::size_t read = 0;
   for (const auto& entry : fs::directory_iterator(root + "/suites")) {

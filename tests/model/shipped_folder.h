@@ -4,8 +4,10 @@
 
 #include <string>
 
+#include "places.h"
+
 namespace stepcast {
 
-inline const std::string kShippedModels = std::string(STEPCAST_SOURCE_DIR) + "/models";
+inline const std::string kShippedModels = source_folder() + "/models";
 
 }  // namespace stepcast

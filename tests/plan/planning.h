@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "core/json.h"
+#include "places.h"
 #include "plan/planner.h"
 
 namespace stepcast {
 
 inline DataFolders source_folders() {
-  const std::string root = STEPCAST_SOURCE_DIR;
+  const std::string root = source_folder();
   return {root + "/models", root + "/topologies", root + "/calibrate/profiles"};
 }
 

@@ -14,6 +14,7 @@
 
 #include "core/each.h"
 #include "core/json_tree.h"
+#include "places.h"
 #include "predict/mechanisms.h"
 #include "scenario_from.h"
 
@@ -225,7 +226,7 @@ TEST(Mechanisms, NameWhatTheScenarioReliesOn) {
 
 // Errors are found by the words of their mechanisms: reworded there alone, they count for nothing.
 TEST(Mechanisms, OfRecordedRunsAreThoseThatTheShippedErrorsName) {
-  const std::string root = STEPCAST_SOURCE_DIR;
+  const std::string root = source_folder();
   std::set<std::string> made;
   for (const auto& entry : std::filesystem::directory_iterator(root + "/suites")) {
     if (entry.path().extension() != ".json") continue;

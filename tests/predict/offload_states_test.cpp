@@ -8,6 +8,7 @@
 
 #include "core/each.h"
 #include "core/temporary_folder.h"
+#include "places.h"
 #include "predict/host_update.h"
 #include "predict/prediction.h"
 #include "scenario_from.h"
@@ -78,7 +79,7 @@ TEST(HostUpdate, GoesAtTheRatesThatAProfileHas) {
 TEST(HostUpdate, TakesTheStepLongerAsTheProfileSays) {
   const testing::TemporaryFolder folder;
   const auto step = [&](double rate) {
-    std::ifstream shipped(STEPCAST_SOURCE_DIR "/calibrate/profiles/a100-sxm4-80g.json");
+    std::ifstream shipped(source_folder() + "/calibrate/profiles/a100-sxm4-80g.json");
     auto profile = nlohmann::json::parse(shipped);
     const std::string text = std::to_string(rate) + " GB/s";
     profile["host_memory"] = {{"provenance", "measured"},

@@ -11,6 +11,7 @@
 
 #include "core/temporary_folder.h"
 #include "core/text_file.h"
+#include "places.h"
 #include "random_scenario.h"
 #include "recipes/deepspeed.h"
 #include "recipes/export.h"
@@ -28,7 +29,7 @@ using testing::source_folders;
 constexpr int kDraws = 60;
 
 json accepted(const char* name) {
-  const auto text = read_text_file(std::string(STEPCAST_SOURCE_DIR "/tests/data/recipes/") + name);
+  const auto text = read_text_file(source_folder() + "/tests/data/recipes/" + name);
   return json::parse(text.value_or("{}"));
 }
 

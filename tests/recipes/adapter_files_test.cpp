@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/text_file.h"
+#include "places.h"
 #include "predict/prediction.h"
 #include "random_choice.h"
 #include "recipes/export.h"
@@ -206,7 +207,7 @@ void PrintTo(const Trainer& trainer, std::ostream* out) { *out << trainer.target
 class AdapterFiles : public ::testing::TestWithParam<Trainer> {};
 
 TEST_P(AdapterFiles, StartWhatWasForecast) {
-  const auto text = read_text_file(STEPCAST_SOURCE_DIR "/tests/data/recipes/adapter_keys.json");
+  const auto text = read_text_file(source_folder() + "/tests/data/recipes/adapter_keys.json");
   const json documented = json::parse(text.value_or("{}"));
   Draw draw;
   int written = 0, draws = 0;

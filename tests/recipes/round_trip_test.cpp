@@ -14,6 +14,7 @@
 #include "core/text/escape.h"
 #include "core/text_file.h"
 #include "layout/framework.h"
+#include "places.h"
 #include "predict/prediction.h"
 #include "random_scenario.h"
 #include "recipes/export.h"
@@ -209,7 +210,7 @@ TEST(RoundTrip, TheTableOfPassesReadsBackToTheSameForecast) {
 TEST(RoundTrip, ShippedSuitesReadBackFromScriptsBatchFilesAndManifests) {
   int written = 0;
   std::set<std::string> seen;
-  for (const auto& file : std::filesystem::directory_iterator(STEPCAST_SOURCE_DIR "/suites")) {
+  for (const auto& file : std::filesystem::directory_iterator(source_folder() + "/suites")) {
     if (file.path().extension() != ".json") continue;
     const auto text = read_text_file(file.path().string());
     ASSERT_TRUE(text);

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "core/each.h"
+#include "places.h"
 #include "predict/prediction.h"
 #include "recipes/import.h"
 #include "scenario_from.h"
@@ -19,7 +20,7 @@
 namespace stepcast {
 namespace {
 
-const std::string kFolder = std::string(STEPCAST_SOURCE_DIR) + "/tests/data/recipes/public/";
+const std::string kFolder = source_folder() + "/tests/data/recipes/public/";
 
 std::string text_of_file(const std::string& path) {
   std::ifstream stream(path);

@@ -15,6 +15,7 @@
 #include "graphs/chakra_reader.h"
 #include "graphs/chakra_writer.h"
 #include "graphs/goal_reader.h"
+#include "places.h"
 #include "replay/cluster_network.h"
 #include "replay/dimension_network.h"
 #include "replay/w1_workload.h"
@@ -237,7 +238,7 @@ TEST(GraphReplay, TheOrderOfAFileMakesNoCircle) {
 }
 
 TEST(GraphReplay, AClusterPricesAsItsForecastsAre) {
-  const std::string root = STEPCAST_SOURCE_DIR;
+  const std::string root = source_folder();
   const DataFolders folders{root + "/models", root + "/topologies", root + "/calibrate/profiles"};
   const auto document = JsonDocument::from(SortedJson("dgx-h100x1"), "");
   const Cluster cluster = read_cluster(document->root(), folders.topologies);

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "core/each.h"
+#include "places.h"
 #include "schedule/order_check.h"
 #include "schedule/order_replay.h"
 
@@ -18,7 +19,7 @@ using nlohmann::json;
 
 const json& published() {
   static const json data = json::parse(
-      std::ifstream(std::string(STEPCAST_SOURCE_DIR) + "/tests/data/schedules/zero_bubble.json"));
+      std::ifstream(source_folder() + "/tests/data/schedules/zero_bubble.json"));
   return data;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dialogues of clients with the server, of the newest revision of the protocol and of older ones.
+#include "places.h"
 #include "serve/mcp_server.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ json scenario() {
 class Dialogue : public ::testing::Test {
  protected:
   static McpServer server(Seconds limit = Seconds(60)) {
-    auto data = api::Data::open(STEPCAST_SOURCE_DIR);
+    auto data = api::Data::open(source_folder());
     EXPECT_TRUE(data.has_value());
     return McpServer({*data, limit, 2}, "0.1.0");
   }

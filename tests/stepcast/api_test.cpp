@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
+#include "places.h"
 #include "stepcast/stepcast.h"
 
 namespace stepcast::api {
@@ -25,7 +26,7 @@ constexpr const char* kOpen = R"({
   "training": {"global_batch": 64, "sequence_length": 4096}})";
 
 Data shipped() {
-  auto data = Data::open(STEPCAST_SOURCE_DIR);
+  auto data = Data::open(source_folder());
   EXPECT_TRUE(data.has_value());
   return *data;
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/text/escape.h"
+#include "places.h"
 
 namespace stepcast {
 namespace {
@@ -123,7 +124,7 @@ TEST(Suite, LoadsEveryShippedOne) {
   for (const char* name : {"megatron-a100", "vtrain-a100-multi", "vtrain-a100-single",
                            "llm-foundry", "zero-bubble-a100", "simumax-b200", "torchtitan",
                            "bloom-a100", "megatron-core-h100", "nemo-bridge", "automodel"}) {
-    const auto suite = load_suite(std::string(STEPCAST_SOURCE_DIR) + "/suites/" + name + ".json");
+    const auto suite = load_suite(source_folder() + "/suites/" + name + ".json");
     ASSERT_TRUE(suite) << name << "\n" << to_string(suite.error());
     EXPECT_EQ(suite->name, name);
     EXPECT_GT(suite->cases.size(), 7u);

@@ -22,6 +22,7 @@
 #include "kernels/cuda/norm.h"
 #include "kernels/emulated/runtime.h"
 #include "kernels/emulated/traffic.h"
+#include "places.h"
 #include "program/executor_workspace.h"
 #include "program/program.h"
 #include "scenario_from.h"
@@ -257,7 +258,7 @@ void expect_near_least(const Table& table) {
 }
 
 std::string page() {
-  std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/docs/cuda-kernels.md");
+  std::ifstream file(source_folder() + "/docs/cuda-kernels.md");
   std::stringstream out;
   out << file.rdbuf();
   return out.str();

@@ -4,11 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "core/json_tree.h"
+#include "places.h"
 
 namespace stepcast {
 namespace {
 
-const std::string kTopologies = std::string(STEPCAST_SOURCE_DIR) + "/topologies";
+const std::string kTopologies = source_folder() + "/topologies";
 
 Result<std::vector<OfferRequest>> requests(const OfferQuestion& question,
                                            const SortedJson& scenario = SortedJson::object()) {

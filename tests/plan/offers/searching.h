@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/json_tree.h"
+#include "places.h"
 #include "plan/offers/offer_search.h"
 #include "plan/planning.h"
 #include "plan/ranking.h"
@@ -10,7 +11,7 @@
 namespace stepcast {
 
 inline PriceList source_prices() {
-  const auto prices = load_prices({std::string(STEPCAST_SOURCE_DIR) + "/prices"});
+  const auto prices = load_prices({source_folder() + "/prices"});
   EXPECT_TRUE(prices);
   return prices ? *prices : PriceList{};
 }
