@@ -44,9 +44,9 @@ prepare() {
   folder=$(mktemp -d)
   # shellcheck disable=SC2064  # the folder is that of now
   trap "rm -rf '$folder'" EXIT
-  scripts/build.sh release stepcast stepcast-gpu test_kernels_cuda test_comm_nccl
+  scripts/build.sh release stepcast stepcast-gpu test_kernels_gpu test_comm_nccl
   programs=(build/release/stepcast build/release/stepcast-gpu
-            build/release/tests/kernels/test_kernels_cuda build/release/tests/comm/test_comm_nccl)
+            build/release/tests/kernels/test_kernels_gpu build/release/tests/comm/test_comm_nccl)
   mkdir "$folder/bin" "$folder/lib"
   cp "${programs[@]}" "$folder/bin"
   strip "$folder"/bin/*

@@ -106,7 +106,7 @@ def first(programs, scenarios, options):
                (programs / "stepcast", "doctor", "--format", "json", "--data", ROOT, "-o",
                 "doctor.json"), 5, 60, "doctor.json")
     yield Step("tests", "first",
-               (programs / "test_kernels_cuda", "--gtest_output=json:tests.json"), 90, 200,
+               (programs / "test_kernels_gpu", "--gtest_output=json:tests.json"), 90, 200,
                "tests.json")
     if scenarios:
         yield calibration("calibrate-first", programs, scenarios, options,
@@ -144,7 +144,7 @@ def sanitizers(programs):
         result = f"{tool}.json"
         yield Step(tool, "sanitizers",
                    ("compute-sanitizer", "--tool", tool, "--target-processes", "all",
-                    "--error-exitcode", "9", programs / "test_kernels_cuda",
+                    "--error-exitcode", "9", programs / "test_kernels_gpu",
                     f"--gtest_filter={subset}", f"--gtest_output=json:{result}"),
                    40, 130, result, tool="compute-sanitizer")
 

@@ -59,7 +59,7 @@ class Rehearsal(unittest.TestCase):
         """Programs as `prepare` packs them; these stand in for them."""
         packed = self.folder / "packed"
         program(packed / "bin/stepcast", f'#!/bin/sh\nexec "{stepcast}" "$@"\n')
-        program(packed / "bin/test_kernels_cuda", kernels)
+        program(packed / "bin/test_kernels_gpu", kernels)
         program(packed / "bin/test_comm_nccl", TESTS)
         (packed / "lib").mkdir(exist_ok=True)
         (packed / "lib/needed.txt").write_text("libnowhere.so.1\n")
