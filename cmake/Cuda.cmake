@@ -54,7 +54,8 @@ if(STEPCAST_CUDNN_INCLUDE)
 else()
   message(STATUS "No headers of cuDNN: attention on GPUs is by the own kernels")
 endif()
-add_library(stepcast_kernels_cuda STATIC ${sources} ${cudnn})
+stepcast_batches(sources stepcast_kernels_cuda 12 ${sources} ${cudnn})
+add_library(stepcast_kernels_cuda STATIC ${sources})
 if(STEPCAST_CUDNN_INCLUDE)
   target_include_directories(stepcast_kernels_cuda SYSTEM PRIVATE ${STEPCAST_CUDNN_INCLUDE})
 endif()
@@ -64,11 +65,13 @@ target_link_libraries(stepcast_kernels_cuda PUBLIC stepcast_kernels
   PRIVATE stepcast_flags CUDA::cudart_static CUDA::cublasLt)
 
 file(GLOB sources CONFIGURE_DEPENDS src/execute/cuda/*.cpp)
+stepcast_batches(sources stepcast_execute_cuda 12 ${sources})
 add_library(stepcast_execute_cuda STATIC ${sources})
 target_link_libraries(stepcast_execute_cuda PUBLIC stepcast_execute stepcast_kernels_cuda
   CUDA::cudart_static PRIVATE stepcast_flags)
 
 file(GLOB sources CONFIGURE_DEPENDS calibrate/measure/gpu/*.cpp)
+stepcast_batches(sources stepcast_measure_cuda 12 ${sources})
 add_library(stepcast_measure_cuda STATIC ${sources})
 target_link_libraries(stepcast_measure_cuda PUBLIC stepcast_measure stepcast_execute_cuda
   PRIVATE stepcast_flags ${CMAKE_DL_LIBS})
