@@ -8,7 +8,7 @@
 #include <span>
 
 #include "comm/share_bytes.h"
-#include "contract.h"
+#include "comm/contract.h"
 #include "core/each.h"
 
 namespace stepcast {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "contract.h"
+#include "comm/contract.h"
 
 #include <cmath>
 #include <numeric>

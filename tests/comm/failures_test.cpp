@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "contract.h"
+#include "comm/contract.h"
 
 namespace stepcast {
 namespace {

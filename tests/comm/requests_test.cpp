@@ -6,7 +6,7 @@
 #include <random>
 #include <thread>
 
-#include "contract.h"
+#include "comm/contract.h"
 
 namespace stepcast {
 namespace {

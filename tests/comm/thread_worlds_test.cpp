@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "comm/thread_world.h"
-#include "contract.h"
+#include "comm/contract.h"
 
 namespace stepcast {
 namespace {

@@ -4,7 +4,7 @@
 #include <exception>
 
 #include "comm/mpi_communicator.h"
-#include "contract.h"
+#include "comm/contract.h"
 
 namespace stepcast {
 namespace {

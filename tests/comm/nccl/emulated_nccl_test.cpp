@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "comm/nccl/nccl_communicator.h"
-#include "contract.h"
+#include "comm/contract.h"
 #include "emulated_nccl.h"
 #include "kernels/emulated/runtime.h"
 #include "nccl_world.h"

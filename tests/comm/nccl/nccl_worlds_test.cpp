@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GroupContract on NcclCommunicator, over the stand-in for NCCL and CUDA's runtime.
-#include "contract.h"
+#include "comm/contract.h"
 #include "emulated_nccl.h"
 #include "host_view.h"
 #include "nccl_world.h"
