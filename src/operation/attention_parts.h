@@ -9,6 +9,8 @@
 
 namespace stepcast {
 
+struct Rows;  // core/rows.h
+
 // Fused (flash) attention. FLOPs forward: 4*batch*heads*query_length*key_length*head_dim, half of
 // that when causal; backward 2.5 times as many. Values may be of another width than queries and
 // keys, and a query may see no more than a window of the tokens before it, or those of its own
@@ -40,17 +42,7 @@ struct Attention {
   }
 
   static constexpr const char* kFamily = "attention";
-  static constexpr auto fields() {
-    using A = Attention;
-    return std::tuple(std::pair("backward", &A::backward), std::pair("batch", &A::batch),
-                      std::pair("heads", &A::heads), std::pair("kv_heads", &A::kv_heads),
-                      std::pair("query_length", &A::query_length),
-                      std::pair("key_length", &A::key_length), std::pair("head_dim", &A::head_dim),
-                      std::pair("causal", &A::causal), std::pair("type", &A::type),
-                      std::pair("value_dim", &A::value_dim), std::pair("window", &A::window),
-                      std::pair("chunk", &A::chunk), std::pair("sinks", &A::sinks),
-                      std::pair("ring_step", &A::ring_step), std::pair("piece", &A::piece));
-  }
+  static Rows fields();
 };
 
 double flops_of(const Attention& attention);
@@ -65,12 +57,7 @@ struct AttentionSizes {
 
   std::int64_t value_width() const { return value_dim ? value_dim.value : head_dim; }
 
-  static constexpr auto fields() {
-    using A = AttentionSizes;
-    return std::tuple(std::pair("batch", &A::batch), std::pair("heads", &A::heads),
-                      std::pair("kv_heads", &A::kv_heads), std::pair("sequence", &A::sequence),
-                      std::pair("head_dim", &A::head_dim), std::pair("value_dim", &A::value_dim));
-  }
+  static Rows fields();
 };
 
 // One of the batched products, a small matrix for every head.
@@ -90,11 +77,7 @@ struct AttentionProduct {
   DataType type;
 
   static constexpr const char* kFamily = "attention_product";
-  static constexpr auto fields() {
-    return std::tuple(std::pair("kind", &AttentionProduct::kind),
-                      std::pair("sizes", &AttentionProduct::sizes),
-                      std::pair("type", &AttentionProduct::type));
-  }
+  static Rows fields();
 };
 
 // The batched GEMM that it is for a cost.
@@ -109,11 +92,7 @@ struct AttentionSoftmax {
 
   static constexpr const char* kFamily = "attention_softmax";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kSoftmax;
-  static constexpr auto fields() {
-    using A = AttentionSoftmax;
-    return std::tuple(std::pair("backward", &A::backward), std::pair("sizes", &A::sizes),
-                      std::pair("type", &A::type), std::pair("size", &A::size));
-  }
+  static Rows fields();
 };
 
 // Brings the heads of a token's context together; backward takes them apart.
@@ -125,11 +104,7 @@ struct ContextTranspose {
 
   static constexpr const char* kFamily = "context_transpose";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kTranspose;
-  static constexpr auto fields() {
-    using C = ContextTranspose;
-    return std::tuple(std::pair("backward", &C::backward), std::pair("sizes", &C::sizes),
-                      std::pair("type", &C::type), std::pair("size", &C::size));
-  }
+  static Rows fields();
 };
 
 // Packs the gradients of queries, keys and values as the projection packs what they belong to.
@@ -141,10 +116,7 @@ struct QkvGather {
   static constexpr const char* kFamily = "qkv_gather";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kTranspose;
   static constexpr bool backward = true;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("sizes", &QkvGather::sizes), std::pair("type", &QkvGather::type),
-                      std::pair("size", &QkvGather::size));
-  }
+  static Rows fields();
 };
 
 }  // namespace stepcast

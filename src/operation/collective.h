@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <tuple>
-#include <utility>
 
 #include "core/data_type.h"
 #include "core/quantity.h"
@@ -12,6 +10,8 @@
 #include "operation/optional_count.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 // `bytes` as nccl-tests counts: all-reduce the buffer, all-gather the full output, reduce-scatter
 // the full input, all-to-all what one rank sends, broadcast and send/receive the message.
@@ -61,14 +61,7 @@ struct Collective {
   OptionalCount held_sms = {};
 
   static constexpr const char* kFamily = "collective";
-  static constexpr auto fields() {
-    using C = Collective;
-    return std::tuple(std::pair("kind", &C::kind), std::pair("group", &C::group),
-                      std::pair("bytes", &C::bytes), std::pair("type", &C::type),
-                      std::pair("overlapped", &C::overlapped), std::pair("purpose", &C::purpose),
-                      std::pair("copies", &C::copies), std::pair("store_sms", &C::store_sms),
-                      std::pair("held_sms", &C::held_sms));
-  }
+  static Rows fields();
 };
 
 }  // namespace stepcast

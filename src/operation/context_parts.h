@@ -9,6 +9,8 @@
 
 namespace stepcast {
 
+struct Rows;  // core/rows.h
+
 // The tokens of one of the ranks that share a sequence, and heads as its attention has them.
 struct ContextSizes {
   std::int64_t batch;
@@ -19,13 +21,7 @@ struct ContextSizes {
 
   std::int64_t tokens() const { return batch * rows; }
 
-  static constexpr auto fields() {
-    using C = ContextSizes;
-    return std::tuple(std::pair("batch", &C::batch), std::pair("rows", &C::rows),
-                      std::pair("heads", &C::heads), std::pair("kv_heads", &C::kv_heads),
-                      std::pair("key_dim", &C::key_dim), std::pair("value_dim", &C::value_dim),
-                      std::pair("ranks", &C::ranks));
-  }
+  static Rows fields();
 };
 
 enum class ContextTensor { kQuery, kKey, kValue, kContext, kKeyValue };
@@ -55,13 +51,7 @@ struct ContextCopy {
 
   static constexpr const char* kFamily = "context_copy";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kTranspose;
-  static constexpr auto fields() {
-    using C = ContextCopy;
-    return std::tuple(std::pair("move", &C::move), std::pair("of", &C::of),
-                      std::pair("backward", &C::backward), std::pair("sizes", &C::sizes),
-                      std::pair("copies", &C::copies), std::pair("type", &C::type),
-                      std::pair("size", &C::size));
-  }
+  static Rows fields();
 };
 
 // The result over some of the keys joins that over others, weighed by their sums of exponentials;
@@ -78,13 +68,7 @@ struct PartialMerge {
 
   static constexpr const char* kFamily = "partial_merge";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kDropoutAdd;
-  static constexpr auto fields() {
-    using P = PartialMerge;
-    return std::tuple(std::pair("of", &P::of), std::pair("backward", &P::backward),
-                      std::pair("sizes", &P::sizes), std::pair("is_first", &P::is_first),
-                      std::pair("ring_step", &P::ring_step), std::pair("piece", &P::piece),
-                      std::pair("type", &P::type), std::pair("size", &P::size));
-  }
+  static Rows fields();
 };
 
 }  // namespace stepcast

@@ -10,6 +10,8 @@
 
 namespace stepcast {
 
+struct Rows;  // core/rows.h
+
 // The products of all experts of a rank, each with a weight of its own, in one kernel. `rows`:
 // tokens of all experts together. Forward y = x W^T, input gradient dx = dy W, weight gradient
 // dW = dy^T x, with W [outputs, inputs].
@@ -24,14 +26,7 @@ struct GroupedGemm {
   bool bias = false;
 
   static constexpr const char* kFamily = "grouped_gemm";
-  static constexpr auto fields() {
-    using G = GroupedGemm;
-    return std::tuple(std::pair("role", &G::role), std::pair("experts", &G::experts),
-                      std::pair("rows", &G::rows), std::pair("outputs", &G::outputs),
-                      std::pair("inputs", &G::inputs), std::pair("input", &G::input),
-                      std::pair("output", &G::output), std::pair("accumulate", &G::accumulate),
-                      std::pair("bias", &G::bias));
-  }
+  static Rows fields();
 };
 
 double flops_of(const GroupedGemm& grouped);
@@ -49,11 +44,7 @@ struct RouterScores {
 
   static constexpr const char* kFamily = "router_scores";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kSoftmax;
-  static constexpr auto fields() {
-    using R = RouterScores;
-    return std::tuple(std::pair("backward", &R::backward), std::pair("top_k", &R::top_k),
-                      std::pair("type", &R::type), std::pair("size", &R::size));
-  }
+  static Rows fields();
 };
 
 // Rows of tokens in another order. Permute: one copy of a token for each of its experts, in the
@@ -70,11 +61,7 @@ struct TokenPermutation {
 
   static constexpr const char* kFamily = "token_permutation";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kTranspose;
-  static constexpr auto fields() {
-    using T = TokenPermutation;
-    return std::tuple(std::pair("move", &T::move), std::pair("backward", &T::backward),
-                      std::pair("type", &T::type), std::pair("size", &T::size));
-  }
+  static Rows fields();
 };
 
 // The activation of experts, which multiplies each row by its routing weight. Backward: the
@@ -87,11 +74,7 @@ struct ExpertActivation {
 
   static constexpr const char* kFamily = "expert_activation";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kActivation;
-  static constexpr auto fields() {
-    using E = ExpertActivation;
-    return std::tuple(std::pair("mlp", &E::mlp), std::pair("backward", &E::backward),
-                      std::pair("type", &E::type), std::pair("size", &E::size));
-  }
+  static Rows fields();
 };
 
 // The bias of a row's expert joins the experts' output, times the row's routing weight. Backward:
@@ -103,10 +86,7 @@ struct ExpertBias {
 
   static constexpr const char* kFamily = "expert_bias";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kDropoutAdd;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("backward", &ExpertBias::backward),
-                      std::pair("type", &ExpertBias::type), std::pair("size", &ExpertBias::size));
-  }
+  static Rows fields();
 };
 
 // By how much more tokens than the mean chose each expert. It stands where the gradient of the
@@ -118,10 +98,7 @@ struct RouterLoad {
   static constexpr const char* kFamily = "router_load";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kReduction;
   static constexpr bool backward = true;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("gradient", &RouterLoad::gradient),
-                      std::pair("size", &RouterLoad::size));
-  }
+  static Rows fields();
 };
 
 // The shared expert's output times a weight for each token, the sigmoid of a product with its
@@ -133,10 +110,7 @@ struct SharedGate {
 
   static constexpr const char* kFamily = "shared_gate";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kActivation;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("backward", &SharedGate::backward),
-                      std::pair("type", &SharedGate::type), std::pair("size", &SharedGate::size));
-  }
+  static Rows fields();
 };
 
 // The host waits for figures of the device: how many tokens go to each rank, without which it
@@ -145,9 +119,7 @@ struct HostRead {
   std::int64_t figures;
 
   static constexpr const char* kFamily = "host_read";
-  static constexpr auto fields() {
-    return std::make_tuple(std::pair("figures", &HostRead::figures));
-  }
+  static Rows fields();
 };
 
 }  // namespace stepcast

@@ -7,6 +7,8 @@
 
 namespace stepcast {
 
+struct Rows;  // core/rows.h
+
 // The sum of a gradient over its rows.
 struct BiasGradient {
   DataType type;
@@ -16,11 +18,7 @@ struct BiasGradient {
   static constexpr const char* kFamily = "bias_gradient";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kReduction;
   static constexpr bool backward = true;
-  static constexpr auto fields() {
-    using B = BiasGradient;
-    return std::tuple(std::pair("type", &B::type), std::pair("gradient", &B::gradient),
-                      std::pair("size", &B::size));
-  }
+  static Rows fields();
 };
 
 // A micro-batch's gradient of a weight joins the main gradient.
@@ -31,10 +29,7 @@ struct Accumulate {
   static constexpr const char* kFamily = "accumulate";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kAccumulate;
   static constexpr bool backward = true;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("from", &Accumulate::from), std::pair("to", &Accumulate::to),
-                      std::pair("size", &Accumulate::size));
-  }
+  static Rows fields();
 };
 
 // The last four prepare products in fp8 or fp4: the largest element of a tensor, from which its
@@ -60,11 +55,7 @@ struct Cast {
 
   static constexpr const char* kFamily = "cast";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kCast;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("subject", &Cast::subject), std::pair("backward", &Cast::backward),
-                      std::pair("from", &Cast::from), std::pair("to", &Cast::to),
-                      std::pair("size", &Cast::size));
-  }
+  static Rows fields();
 };
 
 // A sharded framework copies a unit's parameters behind their gather, or its gradients before their
@@ -76,11 +67,7 @@ struct UnitCopy {
   double bytes;  // all reads and writes
 
   static constexpr const char* kFamily = "unit_copy";
-  static constexpr auto fields() {
-    return std::tuple(std::pair("backward", &UnitCopy::backward),
-                      std::pair("elements", &UnitCopy::elements),
-                      std::pair("bytes", &UnitCopy::bytes));
-  }
+  static Rows fields();
 };
 
 // The next six run over all gradients or states of a rank, once a step.
@@ -91,10 +78,7 @@ struct ZeroGradients {
   static constexpr const char* kFamily = "zero_gradients";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kFill;
   static constexpr bool backward = false;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("type", &ZeroGradients::type),
-                      std::pair("size", &ZeroGradients::size));
-  }
+  static Rows fields();
 };
 
 // Divides by the scale of the loss and looks for infinities (fp16).
@@ -105,10 +89,7 @@ struct UnscaleGradients {
   static constexpr const char* kFamily = "unscale_gradients";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kReduction;
   static constexpr bool backward = false;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("type", &UnscaleGradients::type),
-                      std::pair("size", &UnscaleGradients::size));
-  }
+  static Rows fields();
 };
 
 struct SquaredNorm {
@@ -118,9 +99,7 @@ struct SquaredNorm {
   static constexpr const char* kFamily = "squared_norm";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kReduction;
   static constexpr bool backward = false;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("type", &SquaredNorm::type), std::pair("size", &SquaredNorm::size));
-  }
+  static Rows fields();
 };
 
 struct ClipGradients {
@@ -130,10 +109,7 @@ struct ClipGradients {
   static constexpr const char* kFamily = "clip_gradients";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kOptimizer;
   static constexpr bool backward = false;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("type", &ClipGradients::type),
-                      std::pair("size", &ClipGradients::size));
-  }
+  static Rows fields();
 };
 
 // AdamW on fp32 weights and moments. It may clip the gradients on their way, and write the weights
@@ -147,12 +123,7 @@ struct OptimizerUpdate {
   static constexpr const char* kFamily = "optimizer_update";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kOptimizer;
   static constexpr bool backward = false;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("gradient", &OptimizerUpdate::gradient),
-                      std::pair("clips", &OptimizerUpdate::clips),
-                      std::pair("rounds", &OptimizerUpdate::rounds),
-                      std::pair("size", &OptimizerUpdate::size));
-  }
+  static Rows fields();
 };
 
 // Biases of routers go one step against the sign of the load (RouterLoad), which no optimizer does
@@ -165,11 +136,7 @@ struct BalanceUpdate {
   static constexpr const char* kFamily = "balance_update";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kOptimizer;
   static constexpr bool backward = false;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("gradient", &BalanceUpdate::gradient),
-                      std::pair("rounds", &BalanceUpdate::rounds),
-                      std::pair("size", &BalanceUpdate::size));
-  }
+  static Rows fields();
 };
 
 }  // namespace stepcast

@@ -7,6 +7,8 @@
 
 namespace stepcast {
 
+struct Rows;  // core/rows.h
+
 // Latent attention (DeepSeek-V2, section 2.1): turns the rotary part of the queries in their place,
 // and makes keys of their own part and the rotary key that all heads share, and values of their
 // own. Backward: the gradients of what it read.
@@ -20,13 +22,7 @@ struct LatentRotary {
 
   static constexpr const char* kFamily = "latent_rotary";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kRotary;
-  static constexpr auto fields() {
-    using L = LatentRotary;
-    return std::tuple(std::pair("backward", &L::backward), std::pair("sequence", &L::sequence),
-                      std::pair("heads", &L::heads), std::pair("plain", &L::plain),
-                      std::pair("rotary", &L::rotary), std::pair("value", &L::value),
-                      std::pair("type", &L::type), std::pair("size", &L::size));
-  }
+  static Rows fields();
 };
 
 // Each tensor parallel rank has made its columns of `rows` rows, and all of them lie rank by rank:
@@ -41,12 +37,7 @@ struct JoinColumns {
 
   static constexpr const char* kFamily = "join_columns";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kTranspose;
-  static constexpr auto fields() {
-    using J = JoinColumns;
-    return std::tuple(std::pair("backward", &J::backward), std::pair("rows", &J::rows),
-                      std::pair("ranks", &J::ranks), std::pair("type", &J::type),
-                      std::pair("size", &J::size));
-  }
+  static Rows fields();
 };
 
 // Rows of two tensors beside each other as the rows of one, or apart again.
@@ -57,10 +48,7 @@ struct JoinRows {
 
   static constexpr const char* kFamily = "join_rows";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kTranspose;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("backward", &JoinRows::backward),
-                      std::pair("type", &JoinRows::type), std::pair("size", &JoinRows::size));
-  }
+  static Rows fields();
 };
 
 }  // namespace stepcast

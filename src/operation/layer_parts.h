@@ -9,6 +9,8 @@
 
 namespace stepcast {
 
+struct Rows;  // core/rows.h
+
 const char* name_of(Norm norm);  // "layer_norm"
 const char* name_of(Mlp mlp);    // "swiglu"
 
@@ -27,13 +29,7 @@ struct Normalization {
 
   static constexpr const char* kFamily = "norm";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kNorm;
-  static constexpr auto fields() {
-    using N = Normalization;
-    return std::tuple(std::pair("norm", &N::norm), std::pair("backward", &N::backward),
-                      std::pair("bias", &N::bias), std::pair("residual", &N::residual),
-                      std::pair("branch_bias", &N::branch_bias), std::pair("type", &N::type),
-                      std::pair("gradient", &N::gradient), std::pair("size", &N::size));
-  }
+  static Rows fields();
 };
 
 // RMSNorm of queries and keys inside the packed projection, whose rows also hold as many values as
@@ -49,13 +45,7 @@ struct QueryKeyNorm {
 
   static constexpr const char* kFamily = "query_key_norm";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kNorm;
-  static constexpr auto fields() {
-    using Q = QueryKeyNorm;
-    return std::tuple(std::pair("backward", &Q::backward), std::pair("query", &Q::query),
-                      std::pair("key", &Q::key), std::pair("query_norm", &Q::query_norm),
-                      std::pair("key_norm", &Q::key_norm), std::pair("type", &Q::type),
-                      std::pair("gradient", &Q::gradient), std::pair("size", &Q::size));
-  }
+  static Rows fields();
 };
 
 // GELU, or the gated form, with the bias of the projection before it where that has one. A row is
@@ -70,12 +60,7 @@ struct Activation {
 
   static constexpr const char* kFamily = "activation";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kActivation;
-  static constexpr auto fields() {
-    using A = Activation;
-    return std::tuple(std::pair("mlp", &A::mlp), std::pair("backward", &A::backward),
-                      std::pair("bias", &A::bias), std::pair("bias_gradient", &A::bias_gradient),
-                      std::pair("type", &A::type), std::pair("size", &A::size));
-  }
+  static Rows fields();
 };
 
 // Rotary position embedding of queries and keys (Su et al. 2021). Backward runs in place in the
@@ -89,13 +74,7 @@ struct Rotary {
 
   static constexpr const char* kFamily = "rotary";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kRotary;
-  static constexpr auto fields() {
-    using R = Rotary;
-    return std::tuple(std::pair("backward", &R::backward), std::pair("sequence", &R::sequence),
-                      std::pair("heads", &R::heads), std::pair("kv_heads", &R::kv_heads),
-                      std::pair("head_dim", &R::head_dim), std::pair("type", &R::type),
-                      std::pair("size", &R::size));
-  }
+  static Rows fields();
 };
 
 // branch (+ bias) (dropped) + residual; backward the sum of two gradients.
@@ -108,12 +87,7 @@ struct ResidualAdd {
 
   static constexpr const char* kFamily = "residual_add";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kDropoutAdd;
-  static constexpr auto fields() {
-    using R = ResidualAdd;
-    return std::tuple(std::pair("backward", &R::backward), std::pair("bias", &R::bias),
-                      std::pair("dropout", &R::dropout), std::pair("type", &R::type),
-                      std::pair("size", &R::size));
-  }
+  static Rows fields();
 };
 
 // Dropout by itself: of the embeddings, of attention's probabilities, and backward of a branch.
@@ -124,10 +98,7 @@ struct Dropout {
 
   static constexpr const char* kFamily = "dropout";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kDropoutAdd;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("backward", &Dropout::backward), std::pair("type", &Dropout::type),
-                      std::pair("size", &Dropout::size));
-  }
+  static Rows fields();
 };
 
 // The output of an adapter, scaled, joins that of the layer beside it; backward the gradients of
@@ -139,10 +110,7 @@ struct AdapterAdd {
 
   static constexpr const char* kFamily = "adapter_add";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kDropoutAdd;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("backward", &AdapterAdd::backward),
-                      std::pair("type", &AdapterAdd::type), std::pair("size", &AdapterAdd::size));
-  }
+  static Rows fields();
 };
 
 // The gradient of an adapter's output.
@@ -153,10 +121,7 @@ struct AdapterScale {
   static constexpr const char* kFamily = "adapter_scale";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kDropoutAdd;
   static constexpr bool backward = true;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("type", &AdapterScale::type),
-                      std::pair("size", &AdapterScale::size));
-  }
+  static Rows fields();
 };
 
 }  // namespace stepcast

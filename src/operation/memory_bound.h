@@ -4,10 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <tuple>
-#include <utility>
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 // The curves of profiles are kept by these kinds.
 enum class MemoryBoundKind {
@@ -40,11 +40,7 @@ struct KernelSize {
 
   std::int64_t rows() const { return elements / width; }
 
-  static constexpr auto fields() {
-    return std::tuple(
-        std::pair("elements", &KernelSize::elements), std::pair("width", &KernelSize::width),
-        std::pair("bytes", &KernelSize::bytes), std::pair("launches", &KernelSize::launches));
-  }
+  static Rows fields();
 };
 
 // How a cost model and the fits of profiles see such an operation.

@@ -8,6 +8,8 @@
 
 namespace stepcast {
 
+struct Rows;  // core/rows.h
+
 // Rows of the table by token; backward adds a token's gradient to its row.
 struct TokenEmbedding {
   bool backward;
@@ -19,12 +21,7 @@ struct TokenEmbedding {
 
   static constexpr const char* kFamily = "token_embedding";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kEmbedding;
-  static constexpr auto fields() {
-    using T = TokenEmbedding;
-    return std::tuple(std::pair("backward", &T::backward), std::pair("vocab", &T::vocab),
-                      std::pair("type", &T::type), std::pair("gradient", &T::gradient),
-                      std::pair("size", &T::size), std::pair("ahead", &T::ahead));
-  }
+  static Rows fields();
 };
 
 // Adds the learned embedding of each position; backward adds gradients to the table's rows.
@@ -39,13 +36,7 @@ struct PositionEmbedding {
 
   static constexpr const char* kFamily = "position_embedding";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kEmbedding;
-  static constexpr auto fields() {
-    using P = PositionEmbedding;
-    return std::tuple(std::pair("backward", &P::backward), std::pair("sequence", &P::sequence),
-                      std::pair("positions", &P::positions), std::pair("offset", &P::offset),
-                      std::pair("type", &P::type), std::pair("gradient", &P::gradient),
-                      std::pair("size", &P::size));
-  }
+  static Rows fields();
 };
 
 // Autograd writes a dense gradient of the table, which begins as zeros.
@@ -56,10 +47,7 @@ struct ZeroTableGradient {
   static constexpr const char* kFamily = "zero_table_gradient";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kFill;
   static constexpr bool backward = true;
-  static constexpr auto fields() {
-    return std::tuple(std::pair("type", &ZeroTableGradient::type),
-                      std::pair("size", &ZeroTableGradient::size));
-  }
+  static Rows fields();
 };
 
 // Forward: of every token the largest logit, the sum of exponentials and the target's logit.
@@ -72,11 +60,7 @@ struct CrossEntropy {
 
   static constexpr const char* kFamily = "cross_entropy";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kCrossEntropy;
-  static constexpr auto fields() {
-    using C = CrossEntropy;
-    return std::tuple(std::pair("backward", &C::backward), std::pair("type", &C::type),
-                      std::pair("size", &C::size), std::pair("ahead", &C::ahead));
-  }
+  static Rows fields();
 };
 
 }  // namespace stepcast

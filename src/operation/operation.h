@@ -3,9 +3,9 @@
 // executor runs, what a calibration measures. Sizes are per rank, after sharding.
 //
 // Every kind of work is a struct of its own, in the header of its family. It says all that a kernel
-// needs beside its arrays; names are for people. To add one: write its struct with its table of
-// fields, add it to Operation::Work, and say in execute/call_kernel.cpp which kernel runs it.
-// Costs, signatures and JSON follow from the table.
+// needs beside its arrays; names are for people. To add one: write its struct and, in the .cpp of
+// its family, its rows, add it to Operation::Work, and say in execute/call_kernel.cpp which kernel
+// runs it. Costs, signatures and JSON follow from the rows.
 #pragma once
 
 #include <array>
@@ -58,7 +58,7 @@ struct Buffer {
 // No kernel: what it writes is what it reads under another name, or nobody reads it any more.
 struct Alias {
   static constexpr const char* kFamily = "alias";
-  static constexpr auto fields() { return std::tuple(); }
+  static Rows fields();
 };
 
 enum class Phase { kForward, kRecompute, kBackward, kWeightGradient, kOptimizer };

@@ -4,8 +4,6 @@
 
 #include <compare>
 #include <cstdint>
-#include <tuple>
-#include <utility>
 
 namespace stepcast {
 
@@ -13,10 +11,6 @@ struct OptionalCount {
   std::int64_t value = 0;
   auto operator<=>(const OptionalCount&) const = default;
   explicit operator bool() const { return value != 0; }
-
-  static constexpr auto fields() {
-    return std::make_tuple(std::pair("value", &OptionalCount::value));
-  }
 };
 
 }  // namespace stepcast

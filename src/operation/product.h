@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <tuple>
-#include <utility>
 
 #include "core/data_type.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 enum class GemmRole { kForward, kInputGradient, kWeightGradient };
 const char* name_of(GemmRole role);
@@ -26,12 +26,7 @@ struct Gemm {
   bool bias = false;  // the kernel adds one, by columns
 
   static constexpr const char* kFamily = "gemm";
-  static constexpr auto fields() {
-    return std::tuple(std::pair("role", &Gemm::role), std::pair("batch", &Gemm::batch),
-                      std::pair("m", &Gemm::m), std::pair("n", &Gemm::n), std::pair("k", &Gemm::k),
-                      std::pair("input", &Gemm::input), std::pair("output", &Gemm::output),
-                      std::pair("accumulate", &Gemm::accumulate), std::pair("bias", &Gemm::bias));
-  }
+  static Rows fields();
 };
 
 double flops_of(const Gemm& gemm);

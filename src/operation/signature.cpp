@@ -3,56 +3,56 @@
 
 #include <fmt/format.h>
 
-#include <type_traits>
-#include <utility>
+#include <string>
+
+#include "core/enum_names.h"
+#include "operation/work_forms.h"
 
 namespace stepcast {
 namespace {
 
-// Every field of a work: which of several it is by its name, a number or a type behind its key, a
+void add(std::string& text, const char* key, std::int64_t number) {
+  text += ' ';
+  text += key;
+  text += ' ';
+  text += fmt::format_int(number).c_str();
+}
+
+// Every row of a work: which of several it is by its name, a number or a type behind its key, a
 // condition by its key where it holds.
-class Text {
- public:
-  explicit Text(std::string family) : text_(std::move(family)) {}
+void add_row(std::string& text, const Row& row, const void* value);
 
-  template <class Fields>
-  void add_all(const Fields& holder) {
-    std::apply([&](const auto&... field) { (add(field.first, holder.*field.second), ...); },
-               Fields::fields());
+void add_rows(std::string& text, const Rows& rows, const void* holder) {
+  for (const Row& row : rows) {
+    if (row.is_signed) add_row(text, row, row.of(holder));
   }
-  std::string take() { return std::move(text_); }
+}
 
- private:
-  template <class Value>
-  void add(const char* key, const Value& value) {
-    if constexpr (std::is_same_v<Value, KernelSize>) {
-      text_ +=
-          fmt::format(" elements {} width {} bytes {}", value.elements, value.width, value.bytes);
-    } else if constexpr (std::is_same_v<Value, OptionalCount>) {
-      if (value) text_ += fmt::format(" {} {}", key, value.value);
-    } else if constexpr (std::is_same_v<Value, AxisGroup>) {
-      text_ += fmt::format(" {}", name_of(value));
-    } else if constexpr (std::is_class_v<Value>) {
-      add_all(value);
-    } else if constexpr (std::is_same_v<Value, bool>) {
-      if (value) text_ += fmt::format(" {}", key);
-    } else if constexpr (std::is_same_v<Value, DataType>) {
-      text_ += fmt::format(" {} {}", key, name_of(value));
-    } else if constexpr (std::is_enum_v<Value>) {
-      text_ += fmt::format(" {}", name_of(value));
-    } else {
-      text_ += fmt::format(" {} {}", key, value);
+void add_row(std::string& text, const Row& row, const void* value) {
+  const RowType& type = *row.type;
+  const auto add_word = [&](std::string_view word) { (text += ' ') += word; };
+  switch (type.kind) {
+    case RowKind::kObject:
+      return add_rows(text, type.rows(), value);
+    case RowKind::kTruth:
+      if (type.integer(value) != 0) add_word(row.key);
+      return;
+    case RowKind::kChoice:
+      if (type.names == RowNames(enum_names<DataType>)) add_word(row.key);
+      return add_word(type.names()[static_cast<std::size_t>(type.integer(value))]);
+    case RowKind::kOptional: {
+      const void* held = type.held(value);
+      if (held != nullptr) add(text, row.key, type.element->integer(held));
+      return;
     }
+    case RowKind::kInteger:
+      return add(text, row.key, type.integer(value));
+    case RowKind::kNumber:
+      add_word(row.key);
+      return add_word(fmt::format("{}", type.number(value)));
+    default:
+      return add_word(type.write(value).get_text());  // of its own, a group of ranks
   }
-
-  std::string text_;
-};
-
-template <class Work>
-std::string text_of(const Work& work) {
-  Text text(Work::kFamily);
-  text.add_all(work);
-  return text.take();
 }
 
 std::string text_of(const Gemm& gemm) {
@@ -75,7 +75,12 @@ std::string text_of(const Attention& a) {
 }  // namespace
 
 std::string signature(const Operation& operation) {
-  return std::visit([](const auto& work) { return text_of(work); }, operation.work);
+  if (const auto* gemm = std::get_if<Gemm>(&operation.work)) return text_of(*gemm);
+  if (const auto* attention = std::get_if<Attention>(&operation.work)) return text_of(*attention);
+  const WorkForm& form = form_of(operation.work);
+  std::string out = form.family;
+  add_rows(out, form.rows(), struct_of(operation.work));
+  return out;
 }
 
 bool is_signature_of_collective(std::string_view signature) {

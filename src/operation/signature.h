@@ -16,7 +16,7 @@ namespace stepcast {
 
 // "gemm forward 1x512x1024x256 fp32 fp32" (batch x m x n x k, input, output, "accumulate" and
 // "bias" where they hold), "attention backward 2x16x4x512x512x64 causal fp32" (batch x heads x kv
-// heads x query x key length x head dimension); all others by their tables of fields: "rotary
+// heads x query x key length x head dimension); all others by their rows: "rotary
 // backward sequence 512 heads 8 kv_heads 2 head_dim 64 type bf16 elements 655360 width 640 bytes
 // 2621440".
 std::string signature(const Operation& operation);

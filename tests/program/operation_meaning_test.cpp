@@ -5,10 +5,12 @@
 
 #include <map>
 #include <set>
-#include <type_traits>
+#include <string>
+#include <vector>
 
 #include "core/each.h"
 #include "operation/signature.h"
+#include "operation/work_forms.h"
 #include "program/program.h"
 #include "scenario_from.h"
 
@@ -17,28 +19,28 @@ namespace {
 
 // Every field of a work as a number, but for launches: how often an unfused framework would launch
 // it says nothing about the work.
-template <class Holder>
-void add_fields(const Holder& holder, std::vector<double>& out) {
-  std::apply(
-      [&](const auto&... field) {
-        [[maybe_unused]] const auto add = [&](const char* key, const auto& value) {
-          using Value = std::decay_t<decltype(value)>;
-          if constexpr (std::is_same_v<Value, AxisGroup>) {
-            out.push_back(static_cast<double>(value.hash()));
-          } else if constexpr (std::is_class_v<Value>) {
-            add_fields(value, out);
-          } else if (std::string(key) != "launches") {
-            out.push_back(static_cast<double>(value));
-          }
-        };
-        (add(field.first, holder.*field.second), ...);
-      },
-      Holder::fields());
+void add_fields(const Rows& rows, const void* holder, std::vector<double>& out) {
+  for (const Row& row : rows) {
+    const void* value = row.of(holder);
+    const RowType& type = *row.type;
+    if (type.kind == RowKind::kObject) {
+      add_fields(type.rows(), value, out);
+    } else if (type.kind == RowKind::kOptional) {
+      const void* held = type.held(value);
+      out.push_back(held ? static_cast<double>(type.element->integer(held)) : 0);
+    } else if (type.kind == RowKind::kNumber) {
+      out.push_back(type.number(value));
+    } else if (type.integer == nullptr) {
+      out.push_back(static_cast<double>(static_cast<const AxisGroup*>(value)->hash()));
+    } else if (row.key != std::string("launches")) {
+      out.push_back(static_cast<double>(type.integer(value)));
+    }
+  }
 }
 
 std::vector<double> meaning_of(const Operation& operation) {
   std::vector<double> out{static_cast<double>(operation.work.index())};
-  std::visit([&](const auto& work) { add_fields(work, out); }, operation.work);
+  add_fields(form_of(operation.work).rows(), struct_of(operation.work), out);
   return out;
 }
 
