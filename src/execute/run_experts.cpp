@@ -323,6 +323,8 @@ Tensor order_on_device(const OperationCall& call, const ExpertRows& rows) {
   return out;
 }
 
-bool run_on_experts(const OperationCall& call) { return run_by_kind<ExpertCall>(call); }
+bool run_on_experts(const OperationCall& call) {
+  return call.scenario.model.moe.has_value() && run_by_kind<ExpertCall>(call);
+}
 
 }  // namespace stepcast
