@@ -42,7 +42,7 @@ TEST_P(TrainsLikeOneRank, InLossGradientNormAndParameters) {
   one.tied = many.tied;
   one.layers = many.layers;
   one.global_batch = many.global_batch;
-  const TrainedRun reference = train(scenario(one), kSteps);
+  const TrainedRun& reference = testing::trained_once(scenario(one), kSteps);
   const TrainedRun parallel = train(scenario(many), kSteps);
   for (std::size_t s = 0; s < kSteps; ++s) {
     EXPECT_NEAR(parallel.loss[s] / reference.loss[s], 1, kTolerance) << "step " << s;

@@ -33,7 +33,7 @@ TEST_P(OperationRecompute, TrainsAsOneRankThatKeepsAll) {
   const Scenario one = variant(GetParam().one), many = variant(GetParam().many);
   ExecutorOptions options;
   if (one.model.moe) options.spread = spread_of(many);
-  const TrainedRun reference = train(one, kSteps, testing::on_host(), options);
+  const TrainedRun& reference = testing::trained_once(one, kSteps, options);
   const TrainedRun again = train(many, kSteps);
   for (std::size_t s = 0; s < kSteps; ++s) {
     EXPECT_NEAR(again.loss[s] / reference.loss[s], 1, kTolerance) << "step " << s;

@@ -2,15 +2,19 @@
 // Trains a scenario for a few steps with every rank in a thread of this process.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "comm/host_group.h"
 #include "comm/thread_world.h"
+#include "core/text/escape.h"
 #include "execute/host_device.h"
 #include "execute/role_runner.h"
 #include "execute/whole_model.h"
@@ -81,6 +85,26 @@ inline TrainedRun train(const Scenario& scenario, const Program& program, int st
 inline TrainedRun train(const Scenario& scenario, int steps, const Ranks& ranks = on_host(),
                         const ExecutorOptions& options = {}) {
   return train(scenario, lower(scenario), steps, ranks, options);
+}
+
+// A run that several cases compare themselves with: each process trains it once.
+inline const TrainedRun& trained_once(const Scenario& scenario, int steps,
+                                      const ExecutorOptions& options = {}) {
+  static std::mutex mutex;
+  static std::map<std::string, TrainedRun> runs;
+  std::string key = fmt::format("{} {} {} {} {}", json_text(to_json(scenario)), steps, options.seed,
+                                options.fan_out, options.by_scores);
+  if (options.spread) {
+    const ExpertSpread& s = *options.spread;
+    key += fmt::format(" {} {} {} {} {} {}", s.experts, s.top_k, s.period, s.sequences, s.ranks,
+                       s.favoured);
+  }
+  const std::scoped_lock lock(mutex);
+  auto found = runs.find(key);
+  if (found == runs.end()) {
+    found = runs.emplace(key, train(scenario, steps, on_host(), options)).first;
+  }
+  return found->second;
 }
 
 }  // namespace stepcast::testing

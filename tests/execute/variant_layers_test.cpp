@@ -35,7 +35,7 @@ TEST_P(VariantTrainsLikeOneRank, AndTakesTheMemoryOfTheForecast) {
   const Scenario one = variant(GetParam().one), many = variant(GetParam().many);
   ExecutorOptions options;
   if (one.model.moe) options.spread = spread_of(many);
-  const TrainedRun reference = train(one, kVariantSteps, testing::on_host(), options);
+  const TrainedRun& reference = testing::trained_once(one, kVariantSteps, options);
   const TrainedRun parallel = train(many, kVariantSteps);
   for (std::size_t s = 0; s < kVariantSteps; ++s) {
     EXPECT_NEAR(parallel.loss[s] / reference.loss[s], 1, kTolerance) << "step " << s;

@@ -68,7 +68,7 @@ TEST_P(OnGpus, TrainsAsOneRankOfTheCpu) {
   GptCase one = small();
   one.layers = many.layers;
   one.global_batch = many.global_batch;
-  const TrainedRun reference = train(testing::gpt(one), kSteps);
+  const TrainedRun& reference = testing::trained_once(testing::gpt(one), kSteps);
   const TrainedRun trained = train(testing::gpt(many), kSteps, on_gpus());
   for (std::size_t s = 0; s < kSteps; ++s) {
     EXPECT_NEAR(trained.loss[s] / reference.loss[s], 1, 1e-5) << "step " << s;
@@ -153,7 +153,7 @@ TEST_P(InBf16, TrainsNearFp32InTheMemoryThatWasForecast) {
   GptCase exact = small();
   const GptCase& rounded = GetParam().gpt;
   exact.global_batch = rounded.global_batch;
-  const TrainedRun reference = train(testing::gpt(exact), kSteps);
+  const TrainedRun& reference = testing::trained_once(testing::gpt(exact), kSteps);
   const Scenario scenario = testing::gpt(rounded);
   const TrainedRun trained = train(scenario, kSteps, on_gpus());
   expect_forecast_peaks(scenario, trained);
@@ -259,7 +259,7 @@ TEST_P(Variants, TrainAsOneRankOfTheCpu) {
   const Scenario one = testing::variant(alone), many = on("dgx-a100-80g", c, "fp32");
   ExecutorOptions options;
   if (one.model.moe) options.spread = spread_of(many);
-  const TrainedRun reference = train(one, kSteps, testing::on_host(), options);
+  const TrainedRun& reference = testing::trained_once(one, kSteps, options);
   const TrainedRun trained = train(many, kSteps, on_gpus());
   expect_forecast_peaks(many, trained);
   const Scenario narrow = on("dgx-a100-80g", c, "bf16");
@@ -394,7 +394,7 @@ TEST_P(InFp8OnGpus, TrainsAsOneRankOfTheCpu) {
   GetParam().change(many.layout);
   const Scenario scenario = testing::fp8_scenario(many);
   EXPECT_TRUE(check_executable(scenario, Backend::kCuda).empty());
-  const TrainedRun reference = train(testing::fp8_scenario(one), kFewSteps);
+  const TrainedRun& reference = testing::trained_once(testing::fp8_scenario(one), kFewSteps);
   const TrainedRun trained = train(scenario, kFewSteps, on_gpus());
   expect_forecast_peaks(scenario, trained);
   expect_near_losses(trained, reference, kFewSteps);
