@@ -18,7 +18,7 @@ import unittest
 from unittest import mock
 
 import pretended_machine
-from pretended_machine import Killed, PretendedMachine
+from pretended_machine import UNDER_A_REAL_CLOCK, Killed, PretendedMachine
 
 import campaign
 import steps
@@ -48,7 +48,12 @@ def program(file, text):
 
 
 class Rehearsal(unittest.TestCase):
+    place = None  # of temporary files: that of the system
+
     def setUp(self):
+        there = mock.patch.object(tempfile, "tempdir", self.place)
+        there.start()
+        self.addCleanup(there.stop)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
@@ -115,6 +120,9 @@ class Rehearsal(unittest.TestCase):
 class MadeUpResults(Rehearsal):
     """Results are made up, so that many slices can be rehearsed."""
 
+    # In memory, where it is: a slice writes dozens of small files, and here no program runs in it.
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
     def setUp(self):
         super().setUp()
         self.archive = self.make_archive("/nowhere/stepcast")
@@ -124,11 +132,12 @@ class MadeUpResults(Rehearsal):
 
     def run_to_the_end(self, *words, most):
         slices = []
-        while not slices or self.code == campaign.OUT_OF_TIME:
-            self.assertLess(len(slices), most, self.said if slices else "")
-            machine = PretendedMachine(programs_run=False)
-            self.slice(machine, *words)
-            slices.append([step for step, _ in machine.ran if step != "fits"])
+        with mock.patch.object(campaign, "TICK_S", LEASE_S):  # archives on the way are not needed
+            while not slices or self.code == campaign.OUT_OF_TIME:
+                self.assertLess(len(slices), most, self.said if slices else "")
+                machine = PretendedMachine(programs_run=False)
+                self.slice(machine, *words)
+                slices.append([step for step, _ in machine.ran if step != "fits"])
         self.assertEqual(self.code, 0, self.said)
         return slices
 
@@ -181,7 +190,7 @@ class MadeUp(MadeUpResults):
                          {"own"})
 
     def test_a_killed_slice_loses_the_step_that_ran_and_no_other(self):
-        for kill_at in range(1031, 1480, 37):
+        for kill_at in range(1031, 1480, 89):
             with self.subTest(kill_at=kill_at):
                 self.earlier = None
                 machine = PretendedMachine(programs_run=False, kill_at=kill_at)
@@ -335,17 +344,20 @@ class Faults(MadeUpResults):
               ", ".join(f"{goal} {count}" for goal, count in counts.items()), flush=True)
 
     def test_every_step(self):
-        # Other steps do not begin within three slices.
-        names = []
+        # Other steps do not begin within three slices; of steps that are alike the first stands
+        # for all.
+        names = {}
         for _ in range(3):
             machine = PretendedMachine(programs_run=False)
             self.slice(machine)
-            names += [step for step, _ in machine.ran if step != "fits"]
-        self.assertGreaterEqual(len(names), 9)
+            for step, _ in machine.ran:
+                names.setdefault(pretended_machine.kind_of(step), step)
+        del names["fits"]
+        self.assertGreaterEqual(len(names), 8)
         with mock.patch.object(campaign, "TICK_S", LEASE_S):  # archives on the way are not needed
             for kind in ("hang", "crash", "kill"):
                 for always in (False, True):
-                    self.rehearse(names, kind, always)
+                    self.rehearse(names.values(), kind, always)
 
     def test_a_slice_of_which_nothing_comes_back_costs_one_slice(self):
         for step in ("doctor", "tests", "calibrate-first", "validate-numerics"):
@@ -366,11 +378,11 @@ class WithStandIns(Rehearsal):
         return {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(tools),
                 "STEPCAST_GPU_PROGRAM": os.environ["FAKE_GPU"], "STEPCAST_FAKE_DEVICE": name}
 
-    def rehearse(self, card):
+    def rehearse(self, card, made_up=UNDER_A_REAL_CLOCK):
         self.archive = self.make_archive(os.environ["STEPCAST"])
         with mock.patch.dict(os.environ, self.environment(card)):
             for _ in range(12):
-                machine = PretendedMachine(programs_run=True)
+                machine = PretendedMachine(programs_run=True, made_up=made_up)
                 files = self.slice(machine)
                 print(f"{card}, slice {self.count}: {self.took:.0f} s, {len(files)} files, exit "
                       f"code {self.code}: " + ", ".join(
@@ -401,14 +413,13 @@ class WithStandIns(Rehearsal):
         self.assertEqual(set(next(row for row in kernels if row["kind"] == "attention")
                              ["by_backend_s"]), {"cudnn", "flash"})
 
-
     def test_an_h200_gets_all_scenarios(self):
-        self.rehearse("h200")
+        # Forecasts are real, and calibrations, validations and PyTorch those of the H100.
+        self.rehearse("h200", made_up=("calibrate", "validate", "pytorch", *UNDER_A_REAL_CLOCK))
         self.assertEqual(self.code, 0, self.said)
         kept = self.kept()
         self.assertEqual(json.loads(kept["card.json"])["cluster"], "dgx-h200")
         self.assertEqual(set(json.loads(kept["fits.json"]).values()), {""})
-        self.assertEqual(json.loads(kept["profile.json"])["device"], "h200-sxm5-141g")
         self.assertIn("pytorch-steps-gpt3-175b-tp2.json", kept)
 
 
