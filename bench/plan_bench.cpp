@@ -11,9 +11,12 @@
 #include "core/json.h"
 #include "core/json_tree.h"
 #include "core/seeded_random.h"
+#include "layout/framework_rules.h"
+#include "layout/scenario.h"
 #include "plan/offers/offer_requests.h"
 #include "plan/offers/offer_search.h"
 #include "plan/planner.h"
+#include "plan/space.h"
 
 namespace stepcast {
 namespace {

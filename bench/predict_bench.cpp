@@ -7,6 +7,9 @@
 
 #include "bench_main.h"
 #include "core/json.h"
+#include "layout/data_folders.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "predict/prediction.h"
 #include "predict/symmetry.h"
 #include "program/program.h"

@@ -2,10 +2,6 @@
 // Which kernels of a GPU stand for each other at the power limit.
 #pragma once
 
-#include <optional>
-
-#include "operation/operation.h"
-
 namespace stepcast {
 
 // One that ran without rest stands for all of its kind: they draw power alike.
@@ -20,8 +16,6 @@ enum class GpuKernelKind {
 inline constexpr int kGpuKernelKinds = 6;
 const char* name_of(GpuKernelKind kind);  // "gemm_fp8"
 
-// None where a GPU's profile has no curve for the kernel.
-std::optional<GpuKernelKind> gpu_kernel_kind(const Operation::Work& work);
 inline GpuKernelKind attention_kind(bool backward) {
   return backward ? GpuKernelKind::kAttentionBackward : GpuKernelKind::kAttention;
 }

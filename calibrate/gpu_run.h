@@ -10,7 +10,6 @@
 #include "calibrate/gpu_kernel_kind.h"
 #include "calibrate/import/imported.h"
 #include "calibrate/protocol/gpu_condition.h"
-#include "cluster/cluster.h"
 #include "core/json.h"
 #include "core/json_field.h"
 #include "core/json_tree.h"

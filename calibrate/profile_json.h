@@ -6,7 +6,7 @@
 #include <string>
 
 #include "calibrate/fit/fit_error.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "cost/profile_forms.h"
 
 namespace stepcast {

@@ -5,7 +5,16 @@
 
 #include <utility>
 
+#include "operation/block_stream.h"
+#include "operation/collective.h"
+#include "operation/operation.h"
+#include "program/block.h"
 #include "program/liveness.h"
+#include "program/program.h"
+
+namespace stepcast {
+struct Program;
+}  // namespace stepcast
 
 namespace stepcast::testing {
 

@@ -6,6 +6,10 @@
 
 #include "scenario_from.h"
 
+namespace stepcast {
+struct Scenario;
+}  // namespace stepcast
+
 namespace stepcast::testing {
 
 // A model of the Llama form with experts in every layer, on DGX H100 nodes.

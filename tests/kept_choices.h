@@ -14,6 +14,7 @@
 
 #include <string>
 
+#include "layout/scenario.h"
 #include "predict/prediction.h"
 #include "predict/pricing.h"
 #include "predict/timed_orders.h"

@@ -12,6 +12,8 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "random_choice.h"
 #include "scenario_from.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "layout/pipeline.h"
-#include "schedule/schedule.h"
+#include "layout/scenario.h"
 
 namespace stepcast::testing {
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cluster/data_folder.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "cost/collective_curve.h"

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "calibrate/fit/fit_error.h"
-#include "core/json.h"
 #include "core/result.h"
 #include "cost/collective_curve.h"
 

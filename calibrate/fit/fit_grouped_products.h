@@ -8,6 +8,7 @@
 #include "calibrate/fit/fit_error.h"
 #include "cluster/accelerator.h"
 #include "cost/profile.h"
+#include "operation/expert_parts.h"
 
 namespace stepcast {
 

@@ -9,6 +9,7 @@
 #include "calibrate/fit/fit_error.h"
 #include "cluster/accelerator.h"
 #include "cost/profile.h"
+#include "operation/memory_bound.h"
 
 namespace stepcast {
 

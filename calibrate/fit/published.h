@@ -9,12 +9,13 @@
 #include "calibrate/fit/table_unit.h"
 #include "core/data_type.h"
 #include "core/enum_names.h"
-#include "core/json.h"
 #include "core/json_field.h"
 #include "core/quantity.h"
 #include "core/result.h"
 #include "cost/profile.h"
 #include "cost/profile_curves.h"
+#include "operation/memory_bound.h"
+#include "operation/product.h"
 
 namespace stepcast {
 

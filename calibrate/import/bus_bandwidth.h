@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cost/collective_model.h"
+#include "operation/collective_kind.h"
 
 namespace stepcast {
 

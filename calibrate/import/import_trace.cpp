@@ -20,6 +20,7 @@
 #include "core/limits.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
+#include "operation/attention_parts.h"
 #include "traces/product_operator.h"
 
 namespace stepcast {

@@ -15,7 +15,6 @@
 #include "calibrate/fit/fit_grouped_products.h"
 #include "calibrate/fit/fit_memory_bound.h"
 #include "calibrate/gpu_kernel_kind.h"
-#include "cluster/cluster.h"
 #include "core/result.h"
 #include "cost/profile.h"
 

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/gathered_errors.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/statistics.h"
 #include "cost/profile_curves.h"

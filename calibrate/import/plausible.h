@@ -8,8 +8,8 @@
 
 #include "calibrate/fit/fit_attention.h"
 #include "calibrate/fit/fit_memory_bound.h"
-#include "cluster/cluster.h"
 #include "cost/collective_curve.h"
+#include "operation/collective_kind.h"
 
 namespace stepcast {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/result.h"
 
 namespace stepcast {

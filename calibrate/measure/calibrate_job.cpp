@@ -23,6 +23,7 @@
 #include "core/text/escape.h"
 #include "execute/host_device.h"
 #include "execute/role_runner.h"
+#include "layout/scenario.h"
 #include "operation/signature.h"
 #include "program/executable.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "calibrate/protocol/disturbance.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/quantity.h"
 
 namespace stepcast {

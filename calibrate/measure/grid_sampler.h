@@ -5,9 +5,10 @@
 
 #include "calibrate/protocol/protocol.h"
 #include "core/result.h"
-#include "operation/operation.h"
 
 namespace stepcast {
+
+struct Operation;
 
 bool can_sample_alone(const Operation& operation);
 Result<Measurement> sample_alone(const Operation& operation, const MeasurementProtocol& protocol);

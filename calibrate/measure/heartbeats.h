@@ -7,6 +7,8 @@
 
 namespace stepcast {
 
+struct Operation;
+
 class Heartbeats final : public OperationObserver {
  public:
   // `next` may be null.

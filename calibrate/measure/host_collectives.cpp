@@ -15,6 +15,8 @@
 #include "core/statistics.h"
 #include "core/text/escape.h"
 #include "cost/mpi_curve.h"
+#include "layout/scenario.h"
+#include "program/program.h"
 
 namespace stepcast {
 namespace {

@@ -14,13 +14,15 @@
 #include "calibrate/measure/collective_backend.h"
 #include "calibrate/measure/rank_context.h"
 #include "calibrate/protocol/needed_shapes.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/seeded_random.h"
 #include "execute/groups.h"
 #include "execute/stream_engine.h"
-#include "layout/scenario.h"
 
 namespace stepcast {
+
+struct Program;
+struct Scenario;
 
 // One curve: a kind of communication of one kind of group.
 // In one direction; the other counts as the same.

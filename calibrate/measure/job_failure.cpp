@@ -10,7 +10,11 @@
 #include "core/json_tree.h"
 #include "core/machine_errors.h"
 #include "core/text/escape.h"
+#include "layout/layout.h"
 #include "layout/pipeline.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 

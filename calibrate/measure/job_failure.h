@@ -7,11 +7,13 @@
 
 #include "calibrate/protocol/job.h"
 #include "calibrate/protocol/journal.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/result.h"
 #include "launch/rank_report.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 // A failure that the launcher must hear about.
 class JobFailure : public std::runtime_error {

@@ -10,6 +10,7 @@
 
 #include "calibrate/protocol/protocol.h"
 #include "execute/operation_observer.h"
+#include "operation/operation.h"
 
 namespace stepcast {
 

@@ -6,7 +6,6 @@
 
 #include "calibrate/measure/job_failure.h"
 #include "comm/communicator.h"
-#include "core/json_tree.h"
 
 namespace stepcast {
 

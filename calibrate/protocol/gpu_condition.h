@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/json.h"
 #include "core/json_field.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 
 namespace stepcast {
 

@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "core/json.h"
 #include "core/json_field.h"
 #include "core/json_tree.h"
 #include "core/result.h"
-#include "layout/scenario.h"
+#include "layout/data_folders.h"
 #include "program/executable.h"
 
 namespace stepcast {

@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "calibrate/protocol/journal.h"
-#include "core/json.h"
 #include "core/json_field.h"
 #include "core/json_tree.h"
 #include "core/result.h"

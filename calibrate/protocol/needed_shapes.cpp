@@ -5,7 +5,9 @@
 #include <set>
 #include <string>
 
+#include "layout/scenario.h"
 #include "operation/signature.h"
+#include "program/run_key.h"
 #include "program/walk.h"
 
 namespace stepcast {

@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "layout/rank_grid.h"
-#include "layout/scenario.h"
 #include "operation/message.h"
-#include "program/program.h"
+#include "operation/operation.h"
+#include "program/block_kind.h"
 
 namespace stepcast {
+
+struct Program;
+struct Scenario;
 
 struct NeededKernel {
   Operation operation;  // not a collective

@@ -5,9 +5,13 @@
 #include <vector>
 
 #include "core/enum_names.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/read_rows.h"
 #include "core/write_rows.h"
+#include "layout/axis_group.h"
+#include "operation/operation.h"
+#include "operation/phase.h"
 #include "operation/work_forms.h"
 
 namespace stepcast {

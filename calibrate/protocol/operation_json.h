@@ -12,11 +12,11 @@
 #include <set>
 #include <string>
 
-#include "core/json.h"
-#include "core/json_tree.h"
-#include "operation/operation.h"
+#include "core/json_fwd.h"
 
 namespace stepcast {
+
+struct Operation;
 
 // Holds the names of operations that are not literals of the program.
 class OperationNames {

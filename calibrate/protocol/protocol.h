@@ -12,8 +12,7 @@
 
 #include "calibrate/protocol/disturbance.h"
 #include "calibrate/protocol/median_interval.h"
-#include "core/json.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/result.h"
 
 namespace stepcast {

@@ -12,6 +12,7 @@
 #include "calibrate/fit/published.h"
 #include "calibrate/fit/shipped.h"
 #include "calibrate/profile_writer.h"
+#include "core/json.h"
 #include "core/text/escape.h"
 
 namespace stepcast {

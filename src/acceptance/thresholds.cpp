@@ -9,6 +9,8 @@
 #include "core/parse_json.h"
 #include "core/text/escape.h"
 #include "layout/rank_grid.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "predict/prediction.h"
 #include "predict/pricing.h"
 #include "predict/traffic.h"

@@ -7,12 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "core/data_type.h"
 #include "core/json_tree.h"
+#include "core/quantity.h"
 #include "core/result.h"
-#include "layout/scenario.h"
-#include "operation/message.h"
+#include "operation/collective_kind.h"
 
 namespace stepcast {
+
+struct DataFolders;
+struct Scenario;
 
 // A machine passes with so much less bandwidth than forecast: the usual margin of acceptance tests.
 inline constexpr double kBandwidthMargin = 0.1;

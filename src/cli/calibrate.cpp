@@ -11,8 +11,10 @@
 #include "cli/launch_calibration.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
+#include "cli/stated_scenario.h"
 #include "core/gathered_errors.h"
 #include "launch/signal_watch.h"
+#include "layout/scenario.h"
 
 namespace stepcast::cli {
 namespace {

@@ -14,6 +14,8 @@
 #include "cli/rank_results.h"
 #include "core/gathered_errors.h"
 #include "core/json_tree.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 
 namespace stepcast::cli {
 namespace {

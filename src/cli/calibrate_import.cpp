@@ -3,7 +3,9 @@
 
 #include "calibrate/import/imported.h"
 #include "cli/gpu_profile.h"
+#include "cli/scenario_flags.h"
 #include "cluster/cluster.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 
 namespace stepcast::cli {

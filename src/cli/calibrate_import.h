@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/scenario_flags.h"
 #include "cli/session.h"
 
 namespace stepcast::cli {
+
+struct ScenarioFlags;
 
 // Reads `files` as measurements on the devices of --cluster, which is all of `flags` that counts,
 // and writes the profile to output.file. Returns the exit code.

@@ -16,9 +16,11 @@
 #include "cli/scenario_flags.h"
 #include "core/data_name.h"
 #include "core/gathered_errors.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/override.h"
+#include "layout/read_scenario.h"
 #include "report/check_report.h"
 
 namespace stepcast::cli {

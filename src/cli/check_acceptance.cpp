@@ -8,9 +8,12 @@
 #include "acceptance/threshold_file.h"
 #include "cli/import_log.h"
 #include "core/gathered_errors.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "core/text_file.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "report/acceptance_report.h"
 
 namespace stepcast::cli {

@@ -6,7 +6,10 @@
 #include <vector>
 
 #include "cli/output.h"
-#include "layout/scenario.h"
+
+namespace stepcast {
+struct DataFolders;
+}  // namespace stepcast
 
 namespace stepcast::cli {
 

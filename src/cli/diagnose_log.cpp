@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "core/json_tree.h"
+#include "layout/scenario.h"
 #include "logs/log_figures.h"
 #include "predict/prediction.h"
 #include "report/log_report.h"

@@ -6,7 +6,12 @@
 #include <string>
 
 #include "cli/output.h"
-#include "layout/scenario.h"
+
+namespace stepcast {
+
+struct DataFolders;
+struct Scenario;
+}  // namespace stepcast
 
 namespace stepcast::cli {
 

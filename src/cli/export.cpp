@@ -11,9 +11,11 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
+#include "cli/stated_scenario.h"
 #include "core/text/written.h"
 #include "graphs/chakra_writer.h"
 #include "graphs/graph_groups.h"
+#include "predict/pricing.h"
 #include "predict/timed_orders.h"
 #include "replay/program_graph.h"
 

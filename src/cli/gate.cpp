@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/suite_of_logs.h"
 #include "core/gathered_errors.h"
+#include "core/json.h"
 #include "core/text/escape.h"
 #include "core/text_file.h"
 #include "report/check_report.h"

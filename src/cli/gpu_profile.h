@@ -5,6 +5,10 @@
 #include "calibrate/import/imported.h"
 #include "cli/session.h"
 
+namespace stepcast {
+struct DataFolders;
+}  // namespace stepcast
+
 namespace stepcast::cli {
 
 // Writes a profile over the one that the device ships with to output.file; tells of every fit on

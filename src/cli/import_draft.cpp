@@ -5,9 +5,16 @@
 
 #include <algorithm>
 
+#include "cli/scenario_flags.h"
+#include "cli/stated_scenario.h"
+#include "cluster/cluster.h"
 #include "cluster/named_cluster.h"
 #include "core/gathered_errors.h"
+#include "core/json.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "model/import_model.h"
+#include "model/model.h"
 #include "recipes/import.h"
 
 namespace stepcast::cli {

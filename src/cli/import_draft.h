@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/scenario_flags.h"
 #include "cli/session.h"
 #include "core/json_tree.h"
 #include "recipes/imported_scenario.h"
 
 namespace stepcast::cli {
+
+struct ScenarioFlags;
 
 struct ImportSource {
   std::string format;  // of the text; empty: there is none, and what is stated beside it is all

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/import_draft.h"
+#include "cli/scenario_flags.h"
 #include "logs/log_figures.h"
 #include "logs/training_log.h"
 

@@ -14,9 +14,12 @@
 #include "core/atomic_file.h"
 #include "core/failed_write.h"
 #include "core/gathered_errors.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "launch/host_facts.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "program/executable.h"
 
 namespace stepcast::cli {

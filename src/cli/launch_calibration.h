@@ -8,7 +8,7 @@
 
 #include "calibrate/protocol/job.h"
 #include "cli/session.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 
 namespace stepcast::cli {
 

@@ -18,6 +18,8 @@
 #include "core/text/escape.h"
 #include "launch/mpi_launch.h"
 #include "launch/scratch_folder.h"
+#include "layout/layout.h"
+#include "layout/scenario.h"
 
 namespace stepcast::cli {
 namespace {

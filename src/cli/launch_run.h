@@ -10,8 +10,13 @@
 
 #include "calibrate/protocol/job.h"
 #include "cli/session.h"
+#include "core/id.h"
 #include "launch/launch_outcome.h"
 #include "program/executable.h"
+
+namespace stepcast {
+struct Scenario;
+}  // namespace stepcast
 
 namespace stepcast::cli {
 

@@ -5,6 +5,8 @@
 
 #include "cli/plan_flags.h"
 #include "core/json_tree.h"
+#include "plan/planner.h"
+#include "plan/space.h"
 #include "report/advice_report.h"
 
 namespace stepcast::cli {

@@ -4,13 +4,19 @@
 
 #include "cli/output.h"
 #include "cli/plan_progress.h"
-#include "cli/scenario_flags.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "economics/prices.h"
 #include "launch/signal_watch.h"
-#include "plan/planner.h"
+
+namespace stepcast {
+
+class Planner;
+struct SearchOptions;
+}  // namespace stepcast
 
 namespace stepcast::cli {
+
+struct ScenarioFlags;
 
 // --advise and --min-tokens-per-s; call after all flags that do not go with it.
 void add_advise_flags(CommandLine app, ScenarioFlags& flags, bool& advise);

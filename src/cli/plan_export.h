@@ -4,10 +4,15 @@
 
 #include <string>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/result.h"
-#include "layout/scenario.h"
-#include "plan/planner.h"
+
+namespace stepcast {
+
+class Planner;
+struct DataFolders;
+struct SearchResult;
+}  // namespace stepcast
 
 namespace stepcast::cli {
 

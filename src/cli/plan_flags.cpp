@@ -11,6 +11,8 @@
 #include "core/json_tree.h"
 #include "core/unit_text.h"
 #include "layout/override.h"
+#include "layout/plan_input.h"
+#include "layout/scenario.h"
 #include "plan/advise/demands.h"
 
 namespace stepcast::cli {

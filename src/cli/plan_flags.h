@@ -9,11 +9,16 @@
 #include "cli/require.h"
 #include "cli/scenario_flags.h"
 #include "cli/session.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "launch/signal_watch.h"
-#include "layout/scenario_input.h"
 #include "plan/offers/objective.h"
 #include "plan/search.h"
+
+namespace stepcast {
+
+struct PlanInput;
+struct Scenario;
+}  // namespace stepcast
 
 namespace stepcast::cli {
 

@@ -7,6 +7,8 @@
 
 #include "cli/key_values.h"
 #include "cli/plan_progress.h"
+#include "cli/stated_scenario.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "launch/signal_watch.h"
@@ -14,6 +16,7 @@
 #include "plan/offers/gpu_counts.h"
 #include "plan/offers/offer_requests.h"
 #include "plan/offers/offer_search.h"
+#include "plan/space.h"
 #include "report/offers_report.h"
 
 namespace stepcast::cli {

@@ -6,7 +6,7 @@
 
 #include "cli/output.h"
 #include "cli/plan_flags.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 
 namespace stepcast::cli {
 

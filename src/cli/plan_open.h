@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 
 namespace stepcast::cli {
 

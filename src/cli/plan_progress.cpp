@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "plan/search.h"
 #include "report/number_text.h"
 #include "report/search_gap.h"
 

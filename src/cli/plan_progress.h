@@ -6,7 +6,10 @@
 #include <string>
 
 #include "cli/session.h"
-#include "plan/search.h"
+
+namespace stepcast {
+struct SearchProgress;
+}  // namespace stepcast
 
 namespace stepcast::cli {
 

@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/require.h"
 #include "cli/scenario_flags.h"
+#include "cli/stated_scenario.h"
 #include "plan/offers/layout_ranking.h"
 #include "plan/what_if.h"
 #include "predict/choose_profile.h"

@@ -12,7 +12,6 @@
 
 #include "calibrate/cpu_measurements.h"
 #include "calibrate/protocol/operation_json.h"
-#include "core/json.h"
 
 namespace stepcast::cli {
 

@@ -9,6 +9,10 @@
 #include "cli/session.h"
 #include "report/requirement.h"
 
+namespace stepcast {
+struct Prediction;
+}  // namespace stepcast
+
 namespace stepcast::cli {
 
 class Require {

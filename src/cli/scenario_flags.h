@@ -9,10 +9,12 @@
 
 #include "cli/command_line.h"
 #include "cli/session.h"
-#include "core/json.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/result.h"
-#include "layout/scenario.h"
+
+namespace stepcast {
+struct DataFolders;
+}  // namespace stepcast
 
 namespace stepcast::cli {
 
@@ -63,22 +65,6 @@ Result<StatedText> stated_text(const ScenarioFlags& flags, const DataFolders& fo
 // Errors about a key that a flag set name the flag; a contradiction within the file names the flags
 // that were laid over it. Errors about a varied key name that key alone.
 Errors name_flags(Errors errors, const ScenarioFlags& flags);
-
-Result<Scenario> scenario_from_flags(const ScenarioFlags& flags, const DataFolders& folders);
-
-// Holds the scenario beside the text of its file with all flags laid over it.
-struct StatedScenario {
-  Scenario scenario;
-  std::string text;
-};
-Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFolders& folders);
-
-// Accepts a scenario that need not be forecast, too (read_legal_scenario).
-Result<StatedScenario> stated_legal_scenario(const ScenarioFlags& flags,
-                                             const DataFolders& folders);
-
-// Tells how names were read that are none of the shipped ones.
-void note_readings(const OutputOptions& output, const std::vector<const Scenario*>& scenarios);
 
 // The flags laid over a scenario document.
 Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders, SortedJson& scenario);

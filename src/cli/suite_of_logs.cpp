@@ -11,6 +11,8 @@
 
 #include "core/gathered_errors.h"
 #include "core/json_fields.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "report/number_text.h"
 #include "validate/case_figures.h"
 #include "validate/suite_file.h"

@@ -5,6 +5,9 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cluster/cluster.h"
+#include "cluster/topology.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "report/document_form.h"
 #include "report/topology_text.h"

@@ -5,6 +5,7 @@
 
 #include "cli/baseline_file.h"
 #include "core/gathered_errors.h"
+#include "layout/scenario.h"
 
 namespace stepcast::cli {
 

@@ -10,6 +10,10 @@
 #include "cli/validated_run.h"
 #include "validate/validation_baseline.h"
 
+namespace stepcast {
+struct Scenario;
+}  // namespace stepcast
+
 namespace stepcast::cli {
 
 struct BaselineFlags {

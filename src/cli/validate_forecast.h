@@ -4,11 +4,16 @@
 
 #include <string>
 
-#include "cli/scenario_flags.h"
 #include "cli/validated_run.h"
-#include "predict/prediction.h"
+
+namespace stepcast {
+
+struct Prediction;
+}  // namespace stepcast
 
 namespace stepcast::cli {
+
+struct StatedScenario;
 
 // `trace`: with slices, for pictures.
 Result<Prediction> forecast(const ValidatedRun& run, const Scenario& scenario,

@@ -8,6 +8,7 @@
 #include "calibrate/device_name.h"
 #include "cli/launch_calibration.h"
 #include "cli/launch_run.h"
+#include "layout/scenario.h"
 
 namespace stepcast::cli {
 namespace {

@@ -5,8 +5,14 @@
 #include <optional>
 
 #include "cli/session.h"
+#include "core/id.h"
 #include "launch/scratch_folder.h"
 #include "program/executable.h"
+
+namespace stepcast {
+struct DataFolders;
+struct Scenario;
+}  // namespace stepcast
 
 namespace stepcast::cli {
 

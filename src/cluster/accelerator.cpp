@@ -9,6 +9,7 @@
 #include "cluster/data_folder.h"
 #include "cluster/local_cluster.h"
 #include "core/gathered_errors.h"
+#include "core/json.h"
 
 namespace stepcast {
 namespace {

@@ -11,11 +11,12 @@
 
 #include "cluster/gpu_architecture.h"
 #include "core/data_type.h"
-#include "core/json.h"
 #include "core/quantity.h"
 #include "core/result.h"
 
 namespace stepcast {
+
+class JsonValue;
 
 struct Accelerator {
   std::string name;

@@ -11,6 +11,7 @@
 #include "cluster/local_cluster.h"
 #include "cluster/named_cluster.h"
 #include "core/gathered_errors.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 
 namespace stepcast {

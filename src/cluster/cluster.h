@@ -12,10 +12,11 @@
 #include "cluster/accelerator.h"
 #include "cluster/failed_parts.h"
 #include "cluster/topology.h"
-#include "core/json.h"
 #include "core/result.h"
 
 namespace stepcast {
+
+class JsonValue;
 
 enum class ScaleUp { kNvSwitch, kNvlinkMesh, kPcie };  // how the GPUs of a node reach each other
 enum class Network { kInfiniband, kRoce, kEfa, kTcp, kSlingshot, kNone };

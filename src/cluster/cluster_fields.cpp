@@ -10,7 +10,14 @@
 #include <optional>
 #include <string_view>
 
+#include "cluster/accelerator.h"
+#include "cluster/cluster.h"
 #include "cluster/data_folder.h"
+#include "cluster/failed_parts.h"
+#include "cluster/topology.h"
+#include "core/id.h"
+#include "core/json.h"
+#include "core/quantity.h"
 
 namespace stepcast {
 namespace {

@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "cluster/cluster.h"
-#include "core/json.h"
-
 namespace stepcast {
+
+class ObjectReader;
+class Topology;
+struct ClusterSpec;
+struct FailedPart;
 
 // Reads what a regular and an irregular cluster have in common: names, accelerator, and facts that
 // software sees.

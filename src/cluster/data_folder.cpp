@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/carried_files.h"
+#include "core/json.h"
 
 namespace stepcast {
 

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "core/data_name.h"
-#include "core/json.h"
 #include "core/result.h"
 
 namespace stepcast {
+
+class JsonDocument;
+class ObjectReader;
 
 class DataFolder {
  public:

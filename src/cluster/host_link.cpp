@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "cluster/cluster.h"
+#include "cluster/topology.h"
+
 namespace stepcast {
 namespace {
 

@@ -5,9 +5,12 @@
 
 #include <vector>
 
-#include "cluster/cluster.h"
+#include "core/id.h"
+#include "core/quantity.h"
 
 namespace stepcast {
+
+struct Cluster;
 
 enum class CopyDirection { kToHost, kFromHost };
 

@@ -10,9 +10,11 @@
 #include <optional>
 #include <utility>
 
+#include "cluster/cluster.h"
 #include "cluster/cluster_fields.h"
 #include "cluster/local_cluster.h"
 #include "cluster/nic_cable.h"
+#include "core/json.h"
 #include "core/limits.h"
 
 namespace stepcast {

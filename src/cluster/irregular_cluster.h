@@ -5,10 +5,10 @@
 
 #include <string>
 
-#include "cluster/cluster.h"
-#include "core/json.h"
-
 namespace stepcast {
+
+class ObjectReader;
+struct Cluster;
 
 // Errors go to the reader's document. The cluster is meaningful only without any.
 Cluster read_irregular_cluster(ObjectReader& reader, const std::string& topologies_folder);

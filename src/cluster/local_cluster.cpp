@@ -5,7 +5,15 @@
 
 #include <algorithm>
 
+#include "cluster/accelerator.h"
+#include "cluster/cluster.h"
 #include "cluster/cluster_fields.h"
+#include "cluster/gpu_architecture.h"
+#include "cluster/topology.h"
+#include "core/data_type.h"
+#include "core/error.h"
+#include "core/id.h"
+#include "core/json.h"
 
 namespace stepcast {
 namespace {

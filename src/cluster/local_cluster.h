@@ -5,10 +5,14 @@
 
 #include <cstdint>
 
-#include "cluster/cluster.h"
 #include "cluster/this_machine.h"
 
 namespace stepcast {
+
+class ObjectReader;
+struct Accelerator;
+struct Cluster;
+struct ClusterSpec;
 
 inline constexpr std::int64_t kMaxLocalRanks = 64;
 

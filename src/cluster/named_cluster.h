@@ -9,7 +9,7 @@
 
 #include "cluster/data_folder.h"
 #include "core/error.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 
 namespace stepcast {
 

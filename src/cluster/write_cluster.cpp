@@ -8,7 +8,11 @@
 #include <initializer_list>
 #include <limits>
 
+#include "cluster/accelerator.h"
+#include "cluster/cluster.h"
 #include "cluster/local_cluster.h"
+#include "cluster/topology.h"
+#include "core/id.h"
 #include "core/json_tree.h"
 
 namespace stepcast {

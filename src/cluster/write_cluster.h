@@ -2,10 +2,11 @@
 // The way back: a cluster as the value of a scenario that read_cluster() reads as the same cluster.
 #pragma once
 
-#include "cluster/cluster.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 
 namespace stepcast {
+
+struct Cluster;
 
 // Writes a cluster by its base if it has one, else its figures, or the graph of an irregular one.
 SortedJson to_json(const Cluster& cluster);

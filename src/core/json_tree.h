@@ -20,16 +20,9 @@
 #include <vector>
 
 #include "core/assert.h"
+#include "core/json_fwd.h"
 
 namespace stepcast {
-
-// Keys of an object stand as they were added, or by the alphabet.
-enum class KeyOrder { kAsAdded, kSorted };
-
-template <KeyOrder kOrder>
-class JsonTree;
-using Json = JsonTree<KeyOrder::kAsAdded>;
-using SortedJson = JsonTree<KeyOrder::kSorted>;
 
 namespace json_detail {
 template <class T>

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "cost/gemm_cost.h"
+#include "operation/attention_parts.h"
+#include "operation/optional_count.h"
 
 namespace stepcast {
 namespace {

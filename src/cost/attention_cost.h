@@ -4,9 +4,10 @@
 
 #include "cluster/accelerator.h"
 #include "cost/profile.h"
-#include "operation/operation.h"
 
 namespace stepcast {
+
+struct Attention;
 
 Bytes traffic_of(const Attention& attention);
 

@@ -12,6 +12,7 @@
 #include "cost/collective_group.h"
 #include "cost/collective_model.h"
 #include "cost/mpi_collectives.h"
+#include "operation/message.h"
 
 namespace stepcast {
 namespace {

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "cluster/cluster.h"
 #include "core/id.h"
 #include "core/result.h"
 #include "cost/collective_curve.h"
@@ -21,8 +20,8 @@
 #include "cost/mpi_curve.h"
 #include "cost/nccl_tuner.h"
 #include "cost/provenance.h"
+#include "operation/collective_kind.h"
 #include "operation/message.h"
-#include "operation/operation.h"
 
 namespace stepcast {
 

@@ -12,6 +12,7 @@
 
 #include "core/assert.h"
 #include "core/enum_names.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/remembered_files.h"
 #include "cost/nccl_graph.h"

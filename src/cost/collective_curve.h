@@ -15,14 +15,16 @@
 #include <utility>
 #include <vector>
 
-#include "core/json.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/result.h"
 #include "cost/collective_model.h"
 #include "cost/link_load.h"
 #include "cost/provenance.h"
+#include "operation/collective_kind.h"
 
 namespace stepcast {
+
+class ObjectReader;
 
 struct CollectiveSample {
   Bytes size;

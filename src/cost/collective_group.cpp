@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "cluster/cluster.h"
 #include "cluster/nic_cable.h"
 
 namespace stepcast {

@@ -7,10 +7,12 @@
 #include <span>
 #include <vector>
 
-#include "cluster/cluster.h"
 #include "core/id.h"
 
 namespace stepcast {
+
+class Topology;
+struct Cluster;
 
 // A domain is what NCCL calls a node: the GPUs that reach each other without the network.
 struct GroupShape {

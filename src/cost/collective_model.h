@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cluster/cluster.h"
 #include "cost/collective_group.h"
 #include "cost/nccl_tuner.h"
+#include "operation/collective_kind.h"
 
 namespace stepcast {
 

@@ -5,9 +5,10 @@
 
 #include "cluster/accelerator.h"
 #include "cost/profile.h"
-#include "operation/operation.h"
 
 namespace stepcast {
+
+struct Gemm;
 
 // Dense matrix peak for operands of `type`; without one, that of the next wider type that has one.
 FlopsPerSecond matrix_peak(const Accelerator& accelerator, DataType type);

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "cost/profile.h"
-
 namespace stepcast {
+
+struct GemmFit;
 
 // The form with `back_to_back` for a step on so many GPUs. One alone has `back_to_back_alone`,
 // which is measured: its power limit, and nothing else. From eight on it is what recorded runs

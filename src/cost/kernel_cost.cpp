@@ -9,6 +9,9 @@
 #include "cost/fp8_attention.h"
 #include "cost/gemm_cost.h"
 #include "cost/memory_bound_cost.h"
+#include "operation/expert_parts.h"
+#include "operation/gradient_work.h"
+#include "operation/operation.h"
 #include "operation/signature.h"
 
 namespace stepcast {

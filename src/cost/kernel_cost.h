@@ -9,9 +9,14 @@
 #include "cost/profile.h"
 #include "cost/provenance.h"
 #include "cost/sample_surface.h"
-#include "operation/operation.h"
 
 namespace stepcast {
+
+struct Attention;
+struct Gemm;
+struct GroupedGemm;
+struct MemoryBound;
+struct Operation;
 
 struct KernelPrice {
   Seconds time;               // on the device, alone

@@ -5,10 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "cluster/cluster.h"
 #include "core/id.h"
 #include "cost/nccl_tuner.h"
-#include "operation/operation.h"
+#include "operation/collective_kind.h"
 
 namespace stepcast {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost/memory_bound_cost.h"
 
+#include "cost/profile.h"
+#include "operation/memory_bound.h"
+
 namespace stepcast {
 namespace {
 

@@ -3,10 +3,11 @@
 #pragma once
 
 #include "cluster/accelerator.h"
-#include "cost/profile.h"
-#include "operation/operation.h"
 
 namespace stepcast {
+
+struct MemoryBound;
+struct MemoryFit;
 
 // Traffic of the kernel, or of the steps that it stands for.
 Bytes traffic_of(const MemoryBound& kernel, bool in_steps);

@@ -8,7 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "cluster/cluster.h"
 #include "cost/collective_cost.h"
 #include "cost/mpi_curve.h"
 

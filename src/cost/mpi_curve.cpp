@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost/mpi_curve.h"
 #include "core/enum_names.h"
+#include "core/json.h"
 
 #include <fmt/format.h>
 

@@ -8,12 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "core/json.h"
 #include "core/quantity.h"
 #include "cost/collective_model.h"
 #include "cost/provenance.h"
 
 namespace stepcast {
+
+class ObjectReader;
 
 constexpr double kMostStretch = 1000;
 

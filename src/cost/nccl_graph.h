@@ -4,7 +4,6 @@
 // "Channels").
 #pragma once
 
-#include "cluster/cluster.h"
 #include "cost/collective_group.h"
 #include "cost/nccl_tuner.h"
 

@@ -12,7 +12,7 @@
 #include "cluster/accelerator.h"
 #include "cluster/cluster.h"
 #include "core/quantity.h"
-#include "operation/operation.h"
+#include "operation/collective_kind.h"
 
 namespace stepcast {
 

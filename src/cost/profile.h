@@ -14,7 +14,6 @@
 
 #include "cluster/accelerator.h"
 #include "core/enum_names.h"
-#include "core/json.h"
 #include "core/json_field.h"
 #include "core/result.h"
 #include "cost/collective_curve.h"
@@ -23,7 +22,8 @@
 #include "cost/mpi_curve.h"
 #include "cost/provenance.h"
 #include "layout/framework.h"
-#include "operation/operation.h"
+#include "operation/memory_bound.h"
+#include "operation/product.h"
 
 namespace stepcast {
 

@@ -8,9 +8,15 @@
 #include "core/enum_names.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "cost/collective_curve.h"
+#include "cost/jitter.h"
+#include "cost/mpi_curve.h"
+#include "cost/profile.h"
 #include "cost/profile_forms.h"
+#include "cost/provenance.h"
 #include "cost/sample_table.h"
 #include "layout/choices.h"
+#include "layout/framework.h"
 #include "operation/signature.h"
 
 namespace stepcast {

@@ -2,10 +2,13 @@
 // The curves of a profile file (docs/formats/profile.md).
 #pragma once
 
-#include "core/json.h"
-#include "cost/profile.h"
+#include "layout/training.h"
 
 namespace stepcast {
+
+class JsonValue;
+class ObjectReader;
+struct Profile;
 
 // Names of MemoryBoundKind and GemmRole in files, in the order of their enumerators.
 const std::vector<std::string>& curve_names();  // in the order of Curve

@@ -2,10 +2,10 @@
 // Reads what one document says of a profile, without the host costs beside it.
 #pragma once
 
-#include "core/json.h"
-#include "cost/profile.h"
-
 namespace stepcast {
+
+class JsonDocument;
+struct Profile;
 
 // Errors stay in the document.
 Profile read_profile(JsonDocument& document);

@@ -7,7 +7,9 @@
 #include <tuple>
 
 #include "core/enum_names.h"
+#include "cost/profile.h"
 #include "cost/profile_curves.h"
+#include "operation/memory_bound.h"
 
 namespace stepcast {
 namespace {

@@ -6,8 +6,7 @@
 #include <string>
 
 #include "core/json.h"
-#include "core/json_tree.h"
-#include "cost/profile.h"
+#include "core/json_fwd.h"
 
 namespace stepcast {
 

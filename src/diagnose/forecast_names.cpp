@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "layout/scenario.h"
+#include "program/run_key.h"
 #include "program/walk.h"
 
 namespace stepcast {

@@ -12,10 +12,13 @@
 
 #include "diagnose/kernel_family.h"
 #include "layout/rank_grid.h"
-#include "program/program.h"
+#include "operation/collective_kind.h"
+#include "operation/product.h"
 #include "traces/profiler_trace.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 struct NamedMessage {
   CollectiveKind kind = CollectiveKind::kAllReduce;

@@ -6,6 +6,11 @@
 #include <cctype>
 #include <string>
 
+#include "operation/attention_parts.h"
+#include "operation/expert_parts.h"
+#include "operation/operation.h"
+#include "operation/phase.h"
+
 namespace stepcast {
 namespace {
 

@@ -5,9 +5,9 @@
 
 #include <string_view>
 
-#include "operation/operation.h"
-
 namespace stepcast {
+
+struct Operation;
 
 enum class KernelFamily { kProducts, kAttention, kMemoryBound, kOptimizer };
 inline constexpr int kKernelFamilies = 4;

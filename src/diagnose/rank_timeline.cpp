@@ -8,6 +8,7 @@
 #include <set>
 
 #include "diagnose/step_windows.h"
+#include "program/instruction.h"
 
 namespace stepcast {
 namespace {

@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "core/quantity.h"
 #include "core/result.h"
 #include "diagnose/forecast_names.h"
+#include "operation/phase.h"
 #include "traces/profiler_trace.h"
 
 namespace stepcast {

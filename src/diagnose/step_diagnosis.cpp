@@ -15,6 +15,9 @@
 #include "diagnose/rank_waits.h"
 #include "diagnose/step_windows.h"
 #include "diagnose/work_ratio.h"
+#include "layout/scenario.h"
+#include "predict/prediction.h"
+#include "predict/time_parts.h"
 
 namespace stepcast {
 namespace {

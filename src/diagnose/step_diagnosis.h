@@ -9,10 +9,12 @@
 
 #include "core/result.h"
 #include "diagnose/step_parts.h"
-#include "predict/prediction.h"
 #include "traces/profiler_trace.h"
 
 namespace stepcast {
+
+struct Prediction;
+struct Scenario;
 
 // Gaps smaller than this share of the measured step are not named.
 inline constexpr double kNamedGap = 0.01;

@@ -2,10 +2,11 @@
 // Reads what one document says of prices.
 #pragma once
 
-#include "core/json.h"
 #include "economics/prices.h"
 
 namespace stepcast {
+
+class JsonDocument;
 
 // Adds its prices. Errors stay in the document.
 void read_prices(JsonDocument& document, PriceList& prices);

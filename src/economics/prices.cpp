@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "cluster/cluster.h"
 #include "cluster/data_folder.h"
 #include "core/gathered_errors.h"
 #include "core/json_fields.h"

@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "cluster/cluster.h"
-#include "core/json.h"
 #include "core/json_field.h"
 #include "core/quantity.h"
 #include "core/result.h"
 
 namespace stepcast {
+
+class JsonValue;
+struct ClusterSpec;
 
 struct Price {
   std::string cluster = {};      // of one offer, by the cluster's name; or

@@ -9,6 +9,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 struct StepTime {
   Seconds time, low, high;  // median; central 90 %
 };

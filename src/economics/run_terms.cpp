@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "layout/run_settings.h"
+#include "layout/scenario.h"
 #include "memory/states.h"
 
 namespace stepcast {

@@ -9,9 +9,10 @@
 
 #include "economics/hazards.h"
 #include "economics/prices.h"
-#include "layout/scenario.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 // A value that the scenario does not give.
 struct Assumption {

@@ -12,9 +12,10 @@
 #include <memory>
 #include <vector>
 
+#include "cluster/host_link.h"
 #include "comm/device_communicator.h"
 #include "kernels/kernels.h"
-#include "program/program.h"
+#include "program/rank_stream.h"
 
 namespace stepcast {
 

@@ -4,6 +4,7 @@
 
 #include "core/assert.h"
 #include "execute/operation_call.h"
+#include "operation/message.h"
 
 namespace stepcast {
 namespace {

@@ -15,9 +15,9 @@
 #include <span>
 #include <vector>
 
-#include "layout/scenario.h"
-
 namespace stepcast {
+
+struct Scenario;
 
 // How a layout spreads rows. Another layout that is held against it spreads them likewise.
 struct ExpertSpread {

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/assert.h"
+#include "layout/scenario.h"
 #include "memory/states.h"
 #include "program/block_builder.h"
 #include "program/flat_stretches.h"

@@ -15,9 +15,15 @@
 #include "execute/kernel_arrays.h"
 #include "execute/shards.h"
 #include "execute/windows.h"
-#include "layout/scenario.h"
+#include "program/element_range.h"
 
 namespace stepcast {
+
+struct Parameter;
+struct Program;
+struct Role;
+struct Scenario;
+struct StatePart;
 
 // One parameter of one block of the role.
 struct PlacedParameter {

@@ -5,6 +5,7 @@
 
 #include "core/assert.h"
 #include "program/fp8_operands.h"
+#include "program/program.h"
 
 namespace stepcast {
 

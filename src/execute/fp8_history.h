@@ -10,8 +10,12 @@
 
 #include "execute/groups.h"
 #include "execute/storage.h"
+#include "operation/buffer.h"
 
 namespace stepcast {
+
+struct Program;
+struct Role;
 
 class Fp8History {
  public:

@@ -3,8 +3,11 @@
 
 #include <set>
 
+#include "cluster/topology.h"
 #include "core/assert.h"
 #include "program/block_groups.h"
+#include "program/instruction.h"
+#include "program/program.h"
 
 namespace stepcast {
 namespace {

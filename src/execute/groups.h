@@ -10,9 +10,11 @@
 
 #include "comm/device_communicator.h"
 #include "layout/rank_grid.h"
-#include "program/program.h"
+#include "program/rank_stream.h"
 
 namespace stepcast {
+
+struct Program;
 
 // Two stages that exchange messages of one kind.
 struct LinkKey {

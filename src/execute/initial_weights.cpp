@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "core/parallel.h"
+#include "layout/layout.h"
+#include "program/program.h"
 
 namespace stepcast {
 namespace {

@@ -6,9 +6,11 @@
 #include <cstdint>
 
 #include "layout/rank_grid.h"
-#include "program/program.h"
 
 namespace stepcast {
+
+struct Layout;
+struct Parameter;
 
 inline constexpr std::int64_t kEmbeddingLayer = -1;
 inline constexpr std::int64_t kHeadLayer = -2;     // and below: of the head's prediction modules

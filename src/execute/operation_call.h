@@ -10,9 +10,15 @@
 #include "execute/flat_state.h"
 #include "execute/fp8_history.h"
 #include "execute/groups.h"
+#include "operation/operation.h"
+#include "program/block.h"
 #include "program/block_builder.h"
 
 namespace stepcast {
+
+struct Collective;
+struct Model;
+struct Scenario;
 
 // One micro-batch, in the device's memory: its tokens, those that follow on each of them, and as
 // many later ones as there are prediction modules; and the experts of each token, where no scores

@@ -6,6 +6,8 @@
 
 namespace stepcast {
 
+struct Operation;
+
 // A computed operation is what is queued between `begin` and `end`. One that runs beside what is
 // computed is told once, with the event that says when it ran; where computing then waits for it,
 // the wait is what is queued between `begin_wait` and `end_wait`, and no computed operation's.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "execute/operation_observer.h"
+#include "operation/operation.h"
 
 namespace stepcast {
 

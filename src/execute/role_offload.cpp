@@ -6,6 +6,7 @@
 
 #include "core/assert.h"
 #include "execute/role_runner.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

@@ -8,6 +8,7 @@
 #include "core/overloaded.h"
 #include "execute/sequence_places.h"
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 #include "program/walk.h"
 
 namespace stepcast {

@@ -17,8 +17,19 @@
 #include "execute/operation_call.h"
 #include "execute/pass_streams.h"
 #include "program/liveness.h"
+#include "program/program.h"
 
 namespace stepcast {
+
+struct ActivationCopy;
+struct HostUpdate;
+struct Instruction;
+struct Receive;
+struct RunPass;
+struct Scenario;
+struct Send;
+struct StageTransfer;
+struct StateCopy;
 
 struct ExecutorOptions {
   std::uint64_t seed = 1;

@@ -9,6 +9,7 @@
 #include "execute/initial_weights.h"
 #include "execute/role_runner.h"
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

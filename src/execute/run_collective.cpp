@@ -3,6 +3,7 @@
 
 #include "core/assert.h"
 #include "execute/live_arrays.h"
+#include "operation/message.h"
 
 namespace stepcast {
 namespace {

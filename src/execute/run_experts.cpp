@@ -8,6 +8,7 @@
 #include "execute/live_arrays.h"
 #include "execute/run_by_kind.h"
 #include "kernels/cpu/experts.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

@@ -3,6 +3,8 @@
 // pieces of the flat state that the rank owns.
 #include "execute/operation_call.h"
 
+#include "layout/scenario.h"
+
 namespace stepcast {
 namespace {
 

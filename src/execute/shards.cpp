@@ -6,6 +6,11 @@
 
 #include "comm/communicator.h"
 #include "core/assert.h"
+#include "layout/axis_group.h"
+#include "layout/rank_grid.h"
+#include "operation/collective_kind.h"
+#include "program/instruction.h"
+#include "program/program.h"
 
 namespace stepcast {
 

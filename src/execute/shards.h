@@ -7,9 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "program/program.h"
+#include "core/id.h"
+#include "program/element_range.h"
 
 namespace stepcast {
+
+class RankGrid;
+struct CollectiveCall;
+struct Role;
 
 struct OwnedPiece {
   ElementRange range;   // flat elements of the role

@@ -9,6 +9,8 @@
 
 #include "execute/device.h"
 #include "execute/kernel_arrays.h"
+#include "operation/buffer.h"
+#include "operation/memory_parts.h"
 
 namespace stepcast {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "execute/storage.h"
+#include "program/element_range.h"
 
 namespace stepcast {
 

@@ -7,6 +7,11 @@
 #include <array>
 #include <numeric>
 
+#include "core/error.h"
+#include "core/json.h"
+#include "layout/layout.h"
+#include "schedule/schedule.h"
+
 namespace stepcast {
 namespace {
 

@@ -20,9 +20,11 @@
 #include <string>
 #include <string_view>
 
-#include "layout/scenario.h"
+#include "core/json_fwd.h"
 
 namespace stepcast {
+
+struct Layout;
 
 // The numbers order groups, and so every table by group: tp first, groups across stages later.
 enum class Axis : std::uint8_t { kTp, kCp, kDp, kPp, kEtp, kEp, kEdp };

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "layout/framework.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

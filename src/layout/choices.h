@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "layout/scenario.h"
+#include "layout/layout.h"
+#include "layout/recomputed_modules.h"
+#include "layout/training.h"
+#include "model/adapter_targets.h"
 
 namespace stepcast {
 

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "layout/layout.h"
+#include "layout/scenario.h"
+
 namespace stepcast {
 
 void settle_context(Scenario& scenario) {

@@ -2,9 +2,9 @@
 // Among how many neighbours the method of context parallelism exchanges heads.
 #pragma once
 
-#include "layout/scenario.h"
-
 namespace stepcast {
+
+struct Scenario;
 
 // Fills in Layout::cp_exchange: all ranks, none, or as many as share a fast network, as far as
 // there are heads to share out.

@@ -5,7 +5,10 @@
 #include <array>
 #include <cmath>
 
+#include "cluster/gpu_architecture.h"
 #include "core/assert.h"
+#include "layout/scenario.h"
+#include "layout/training.h"
 
 namespace stepcast {
 namespace {

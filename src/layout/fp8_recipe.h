@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <span>
 
-#include "layout/scenario.h"
+#include "core/data_type.h"
+#include "core/quantity.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 struct Fp8Recipe {
   const char* name;  // in scenario files

@@ -5,6 +5,7 @@
 
 #include "core/assert.h"
 #include "core/error.h"
+#include "layout/framework_rules.h"
 
 namespace stepcast {
 

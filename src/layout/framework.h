@@ -13,10 +13,16 @@
 #include <string_view>
 #include <vector>
 
+#include "cluster/gpu_architecture.h"
 #include "layout/findings.h"
-#include "layout/scenario.h"
+#include "layout/layout.h"
+#include "layout/training.h"
+#include "schedule/schedule_kind.h"
 
 namespace stepcast {
+
+struct FrameworkRules;
+struct Scenario;
 
 struct FrameworkTraits {
   const char* name;  // in scenario files and in profiles

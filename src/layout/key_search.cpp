@@ -11,6 +11,8 @@
 #include "layout/framework.h"
 #include "layout/key_types.h"
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "layout/choices.h"
 #include "layout/keys.h"

@@ -5,8 +5,10 @@
 #include <unordered_map>
 
 #include "core/assert.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "layout/framework.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

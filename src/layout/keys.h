@@ -13,11 +13,13 @@
 #include <string_view>
 #include <vector>
 
-#include "core/json.h"
-#include "core/json_tree.h"
-#include "layout/scenario.h"
+#include "core/json_fwd.h"
+#include "layout/settings.h"
 
 namespace stepcast {
+
+class ObjectReader;
+struct Scenario;
 
 // Holds what a file says of `training` and `layout`: its values, and the structs' own elsewhere.
 struct Stated : Settings {

@@ -8,6 +8,8 @@
 #include "layout/key_search.h"
 #include "layout/key_types.h"
 #include "layout/layout_values.h"
+#include "layout/scenario.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -9,6 +9,7 @@
 #include "layout/axis_group.h"
 #include "layout/choices.h"
 #include "layout/key_types.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

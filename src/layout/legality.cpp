@@ -9,11 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/accelerator.h"
 #include "layout/choices.h"
 #include "layout/fp8_recipe.h"
 #include "layout/framework.h"
+#include "layout/keys.h"
 #include "layout/nearest.h"
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
+#include "model/model.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -6,9 +6,12 @@
 #include <string>
 
 #include "layout/findings.h"
-#include "layout/scenario_input.h"
 
 namespace stepcast {
+
+struct Model;
+struct Scenario;
+struct Stated;
 
 // `stated` tells what the file says from what a default says.
 void check_legality(const Scenario& scenario, const Stated& stated, Findings& findings);

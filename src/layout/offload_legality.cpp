@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "cluster/cluster.h"
 #include "layout/choices.h"
 #include "layout/framework.h"
 #include "layout/legality.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

@@ -7,7 +7,10 @@
 
 #include "layout/choices.h"
 #include "layout/framework.h"
+#include "layout/framework_rules.h"
+#include "layout/keys.h"
 #include "layout/legality.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

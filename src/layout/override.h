@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 
 namespace stepcast {
 

@@ -8,7 +8,11 @@
 #include <cmath>
 
 #include "core/largest_normal.h"
+#include "layout/keys.h"
+#include "layout/layout.h"
 #include "layout/legality.h"
+#include "layout/scenario.h"
+#include "layout/training.h"
 
 namespace stepcast {
 namespace {

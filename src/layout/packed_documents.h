@@ -2,9 +2,9 @@
 // Documents packed into rows of tokens, where attention sees no other document than its own.
 #pragma once
 
-#include "layout/scenario.h"
-
 namespace stepcast {
+
+struct Scenario;
 
 // Lengths L are taken as log-normal. Documents follow each other, and rows of S tokens are cut from
 // them wherever they end.

@@ -9,6 +9,9 @@
 #include "layout/framework.h"
 #include "layout/legality.h"
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
+#include "model/model.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -6,7 +6,10 @@
 #include <algorithm>
 
 #include "core/assert.h"
+#include "layout/layout.h"
 #include "layout/nearest.h"
+#include "layout/scenario.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 

@@ -7,10 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "layout/scenario.h"
-#include "schedule/schedule.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
+
+struct Layout;
+struct Pipeline;
+struct Scenario;
 
 Pipeline pipeline_of(const Layout& layout, std::int64_t micro_batches = 1);
 

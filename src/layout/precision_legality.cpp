@@ -5,10 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "cluster/accelerator.h"
 #include "layout/choices.h"
 #include "layout/fp8_recipe.h"
 #include "layout/framework.h"
+#include "layout/keys.h"
 #include "layout/legality.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/assert.h"
+#include "layout/layout.h"
 
 namespace stepcast {
 namespace {

@@ -11,9 +11,10 @@
 
 #include "core/id.h"
 #include "layout/axis_group.h"
-#include "layout/scenario.h"
 
 namespace stepcast {
+
+struct Layout;
 
 struct GridPoint {
   std::int32_t tp = 0;

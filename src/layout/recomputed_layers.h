@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "layout/scenario.h"
+#include "layout/layout.h"
 
 namespace stepcast {
 

@@ -3,7 +3,6 @@
 // again in backward (Megatron: recompute_modules).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -27,7 +26,10 @@ struct RecomputedModules {
   std::vector<RecomputedModule> named;  // each once, in the order in which a scenario names them
 
   bool has(RecomputedModule module) const {
-    return std::ranges::find(named, module) != named.end();
+    for (const RecomputedModule each : named) {
+      if (each == module) return true;
+    }
+    return false;
   }
 };
 

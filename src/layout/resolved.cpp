@@ -4,6 +4,7 @@
 #include "cluster/write_cluster.h"
 #include "core/json_tree.h"
 #include "layout/keys.h"
+#include "layout/scenario.h"
 #include "model/import_native.h"
 
 namespace stepcast {

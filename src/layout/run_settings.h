@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/json.h"
 #include "core/json_field.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/quantity.h"
 
 namespace stepcast {

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include "core/json.h"
 #include "core/json_tree.h"
+#include "layout/data_folders.h"
 #include "layout/legality.h"
+#include "layout/read_scenario.h"
 #include "layout/scenario_input.h"
 #include "model/import_model.h"
 

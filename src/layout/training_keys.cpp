@@ -12,7 +12,9 @@
 #include "layout/framework.h"
 #include "layout/key_types.h"
 #include "layout/packed_documents.h"
+#include "layout/scenario.h"
 #include "layout/training_values.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -5,7 +5,12 @@
 #include <vector>
 
 #include "layout/axis_group.h"
+#include "layout/framework_rules.h"
+#include "layout/layout.h"
 #include "layout/rank_grid.h"
+#include "layout/scenario.h"
+#include "layout/training.h"
+#include "model/model.h"
 
 namespace stepcast {
 namespace {

@@ -3,9 +3,11 @@
 // the fixed part of context, libraries and communicators (docs/memory.md).
 #pragma once
 
-#include "layout/scenario.h"
+#include "core/quantity.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 // Bytes that the caching allocator reserves for a peak of `allocated` bytes of tensors. A process
 // on a processor allocates what it needs.

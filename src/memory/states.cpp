@@ -5,6 +5,11 @@
 #include <cmath>
 
 #include "layout/fp8_recipe.h"
+#include "layout/framework_rules.h"
+#include "layout/layout.h"
+#include "layout/scenario.h"
+#include "layout/training.h"
+#include "model/model.h"
 
 namespace stepcast {
 namespace {

@@ -4,10 +4,11 @@
 #pragma once
 
 #include "layout/axis_group.h"
-#include "layout/scenario.h"
 #include "memory/frozen_weights.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 struct StateBytes {
   ByteCount parameters = 0;

@@ -3,6 +3,7 @@
 
 #include "core/json_tree.h"
 #include "model/import_native.h"
+#include "model/model.h"
 
 namespace stepcast {
 

@@ -8,6 +8,8 @@
 #include "core/carried_files.h"
 #include "core/data_name.h"
 #include "core/gathered_errors.h"
+#include "core/json.h"
+#include "model/model.h"
 #include "model/shipped_name.h"
 
 namespace stepcast {

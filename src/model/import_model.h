@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "core/json.h"
 #include "core/result.h"
-#include "model/model.h"
 
 namespace stepcast {
+
+class JsonValue;
+struct Model;
 
 // An object in a scenario: native when it has `layers`, Hugging Face when it has `model_type` (or,
 // failing both, an error that names the two forms). Errors go to the value's document; the model

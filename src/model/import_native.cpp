@@ -5,7 +5,10 @@
 
 #include <optional>
 
+#include "core/error.h"
+#include "core/json.h"
 #include "core/json_tree.h"
+#include "model/model.h"
 #include "model/model_check.h"
 
 namespace stepcast {

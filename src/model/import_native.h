@@ -2,11 +2,11 @@
 // The native model object, both ways: docs/formats/model.md lists its keys.
 #pragma once
 
-#include "core/json.h"
-#include "core/json_tree.h"
-#include "model/model.h"
+#include "core/json_fwd.h"
 
 namespace stepcast {
+
+struct Model;
 
 Model read_native_model(const JsonValue& value);
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "model/adapter_targets.h"
+
 namespace stepcast {
 
 enum class Mlp { kGelu, kSwiglu };  // kGelu: two matrices; kSwiglu: three (any gated activation)
@@ -118,14 +120,6 @@ struct LayerParameters {
   std::int64_t experts_active = 0;
   std::int64_t replicated = 0;  // norms, router, row-parallel biases: whole on every TP rank
   std::int64_t total() const { return attention + mlp + experts + replicated; }
-};
-
-// Which products of a layer have adapters, where there are some.
-enum class AdapterTarget : std::uint8_t { kQkv, kAttentionOut, kMlp };
-struct AdapterTargets {
-  std::vector<AdapterTarget> named;  // in the order in which a scenario names them; empty: all
-
-  bool has(AdapterTarget target) const;
 };
 
 // How trainers put adapters beside matrices that lie together.

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "core/error.h"
+#include "core/json.h"
+#include "model/model.h"
+
 namespace stepcast {
 
 namespace {

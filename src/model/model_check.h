@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string>
 
-#include "core/json.h"
-#include "model/model.h"
-
 namespace stepcast {
+
+class ObjectReader;
+struct Model;
 
 // Bounds of the readers: a hundred times beyond any model trained so far.
 inline constexpr std::int64_t kMaxLayers = 1 << 14;

@@ -7,24 +7,12 @@
 #include "core/data_type.h"
 #include "core/quantity.h"
 #include "layout/axis_group.h"
+#include "operation/collective_kind.h"
 #include "operation/optional_count.h"
 
 namespace stepcast {
 
 struct Rows;  // core/rows.h
-
-// `bytes` as nccl-tests counts: all-reduce the buffer, all-gather the full output, reduce-scatter
-// the full input, all-to-all what one rank sends, broadcast and send/receive the message.
-enum class CollectiveKind {
-  kAllReduce,
-  kAllGather,
-  kReduceScatter,
-  kAllToAll,
-  kBroadcast,
-  kSendReceive  // between two ranks
-};
-inline constexpr int kCollectiveKinds = 6;
-const char* name_of(CollectiveKind kind);
 
 // A collective puts together activations or their gradients; one of the three figures of every
 // token that the loss over a cut vocabulary needs; the largest elements of tensors, for scales of

@@ -3,7 +3,7 @@
 // they are priced once, measured once and routed once. The group itself is its holder's to name.
 #pragma once
 
-#include "operation/operation.h"
+#include "operation/collective.h"
 
 namespace stepcast {
 

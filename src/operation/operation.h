@@ -19,6 +19,8 @@
 #include "core/id.h"
 #include "core/quantity.h"
 #include "operation/attention_parts.h"
+#include "operation/block_stream.h"
+#include "operation/buffer.h"
 #include "operation/collective.h"
 #include "operation/context_parts.h"
 #include "operation/expert_parts.h"
@@ -27,49 +29,16 @@
 #include "operation/layer_parts.h"
 #include "operation/memory_bound.h"
 #include "operation/model_ends.h"
+#include "operation/phase.h"
 #include "operation/product.h"
 
 namespace stepcast {
-
-enum class MemoryCategory {
-  kParameters,
-  kGradients,
-  kOptimizer,
-  kActivations,
-  kBuffers,
-  kWorkspace
-};
-inline constexpr int kMemoryCategories = 6;
-const char* name_of(MemoryCategory category);
-
-using BufferId = Id<struct BufferTag>;
-
-// A weight or a vector of a block, as this rank holds it.
-using ParameterId = Id<struct ParameterTag>;
-
-struct Buffer {
-  const char* name;  // a literal: programs have many buffers and few names
-  std::int64_t elements;
-  DataType type;
-  MemoryCategory category;
-  ByteCount size() const { return elements * size_of(type); }
-};
 
 // No kernel: what it writes is what it reads under another name, or nobody reads it any more.
 struct Alias {
   static constexpr const char* kFamily = "alias";
   static Rows fields();
 };
-
-enum class Phase { kForward, kRecompute, kBackward, kWeightGradient, kOptimizer };
-inline constexpr int kPhases = 5;
-const char* name_of(Phase phase);  // "weight_gradient"
-
-// A pass of a block runs an operation on one of these. Kernels run one after the other on kCompute;
-// collectives and copies may have streams of their own and then run beside them. A pass ends when
-// all its streams have ended.
-enum class BlockStream { kCompute, kCommunication, kCopy };
-inline constexpr int kBlockStreams = 3;
 
 // CUDA graphs of parts of a layer launch the attention half, or the router of experts with what
 // counts its rows.

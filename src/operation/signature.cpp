@@ -8,6 +8,14 @@
 #include "core/enum_names.h"
 #include "operation/work_forms.h"
 
+#include "core/data_type.h"
+#include "operation/attention_parts.h"
+#include "operation/collective.h"
+#include "operation/memory_bound.h"
+#include "operation/operation.h"
+#include "operation/optional_count.h"
+#include "operation/product.h"
+
 namespace stepcast {
 namespace {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include "operation/operation.h"
-
 namespace stepcast {
+
+struct Operation;
 
 // "gemm forward 1x512x1024x256 fp32 fp32" (batch x m x n x k, input, output, "accumulate" and
 // "bias" where they hold), "attention backward 2x16x4x512x512x64 causal fp32" (batch x heads x kv

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "layout/scenario.h"
+#include "predict/pricing.h"
 #include "program/block_groups.h"
 #include "program/decoder_layer.h"
 #include "program/embedding_block.h"

@@ -10,9 +10,14 @@
 #include "plan/group_prices.h"
 #include "plan/layout_code.h"
 #include "predict/block_cost.h"
-#include "program/program.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
+
+struct Block;
+struct Pricing;
+struct Program;
+struct Scenario;
 
 using PassCost = QueuedCost<double>;  // in seconds
 

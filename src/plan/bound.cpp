@@ -7,6 +7,7 @@
 #include "layout/pipeline.h"
 #include "layout/recomputed_layers.h"
 #include "memory/device_footprint.h"
+#include "predict/pricing.h"
 #include "program/layer_kind.h"
 #include "program/role_builder.h"
 #include "schedule/schedule.h"

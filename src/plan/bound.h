@@ -4,18 +4,16 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <vector>
 
+#include "layout/scenario.h"
 #include "plan/block_table.h"
 #include "plan/group_prices.h"
 #include "plan/order_table.h"
+#include "plan/pricing_by_framework.h"
 #include "plan/step_table.h"
 
 namespace stepcast {
-
-// Prices each framework that layouts of a search may resolve to.
-using PricingByFramework = ByFramework<std::shared_ptr<const Pricing>>;
 
 struct Bound {
   double time_s = 0;

@@ -2,7 +2,8 @@
 // A layout with the bounds of its forecast.
 #pragma once
 
-#include "plan/space.h"
+#include "core/quantity.h"
+#include "plan/layout_choice.h"
 
 namespace stepcast {
 

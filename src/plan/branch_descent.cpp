@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "plan/bound.h"
+#include "plan/space.h"
+
 namespace stepcast {
 namespace {
 

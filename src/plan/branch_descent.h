@@ -5,10 +5,13 @@
 
 #include <optional>
 
-#include "plan/bound.h"
 #include "plan/bounded_layout.h"
 
 namespace stepcast {
+
+class BoundMaker;
+class Space;
+struct Scenario;
 
 class BranchDescent {
  public:

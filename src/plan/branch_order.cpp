@@ -5,6 +5,11 @@
 #include <numeric>
 #include <tuple>
 
+#include "layout/layout.h"
+#include "layout/scenario.h"
+#include "model/model.h"
+#include "plan/space.h"
+
 namespace stepcast {
 namespace {
 

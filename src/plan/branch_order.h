@@ -6,9 +6,13 @@
 #include <cstddef>
 #include <vector>
 
-#include "plan/space.h"
+#include "core/quantity.h"
 
 namespace stepcast {
+
+class Space;
+struct LayoutChoice;
+struct Scenario;
 
 // Indices of `branches`: first those whose stages hold their weights, by how far they spread the
 // model and how much they compute at once; then the others, by what they need. `scenario` is

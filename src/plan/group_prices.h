@@ -11,7 +11,6 @@
 #include "cost/collective_cost.h"
 #include "cost/collective_group.h"
 #include "operation/message.h"
-#include "predict/pricing.h"
 
 namespace stepcast {
 

@@ -5,6 +5,7 @@
 
 #include "layout/framework.h"
 #include "layout/rank_grid.h"
+#include "layout/scenario.h"
 #include "layout/training_values.h"
 
 namespace stepcast {

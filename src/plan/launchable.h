@@ -4,9 +4,11 @@
 #pragma once
 
 #include "layout/findings.h"
-#include "layout/scenario_input.h"
 
 namespace stepcast {
+
+struct Scenario;
+struct Stated;
 
 // The layout must be legal. `asked` tells which keys the user has stated.
 void check_launchable(const Scenario& scenario, const Stated& asked, Findings& findings);

@@ -2,6 +2,8 @@
 #include "plan/layout_code.h"
 
 #include "layout/axis_group.h"
+#include "layout/layout.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

@@ -9,9 +9,9 @@
 #include <initializer_list>
 #include <unordered_map>
 
-#include "layout/scenario.h"
-
 namespace stepcast {
+
+struct Scenario;
 
 enum class Field {
   kTp,

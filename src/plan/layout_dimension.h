@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "layout/scenario_input.h"
+#include "layout/keys.h"
 
 namespace stepcast {
 

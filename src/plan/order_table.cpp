@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/order_table.h"
 
+#include "layout/layout.h"
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

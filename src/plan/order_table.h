@@ -9,6 +9,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 struct StageFacts {
   // Pairs of passes in a row: forward then forward, forward then backward, and so on.
   std::int64_t forward_forward = 0, forward_backward = 0;

@@ -3,10 +3,19 @@
 
 #include <utility>
 
+#include "core/json.h"
+#include "layout/scenario_input.h"
+#include "plan/search.h"
+#include "plan/space.h"
+#include "predict/pricing.h"
+#include "schedule/schedule.h"
+
 namespace stepcast {
 
 Planner::Planner(OpenScenario open, const std::vector<ValueRange>& ranges)
-    : limits_(open.plan), space_(std::move(open), ranges) {}
+    : limits_(open.plan), space_(std::make_unique<const Space>(std::move(open), ranges)) {}
+
+Planner::~Planner() = default;
 
 Result<std::unique_ptr<Planner>> Planner::make(JsonDocument& document, const DataFolders& folders,
                                                const std::vector<ValueRange>& ranges) {
@@ -35,13 +44,17 @@ Errors Planner::price(const Stated& stated, const DataFolders& folders) {
     Stated of_framework = stated;
     of_framework.training.framework = framework;
     of_framework.mark("training.framework");
-    Scenario& scenario = *priced_.emplace_back(std::make_unique<Scenario>(space_.base()));
+    Scenario& scenario = *priced_.emplace_back(std::make_unique<Scenario>(space_->base()));
     resolve(of_framework, scenario);
     auto pricing = make_pricing(scenario, folders);
     if (!pricing) return pricing.error();
     pricing_[framework] = std::move(*pricing);
   }
   return {};
+}
+
+Result<SearchResult> Planner::search(const SearchOptions& options) const {
+  return stepcast::search(*space_, pricing_, options);
 }
 
 std::vector<const Scenario*> Planner::frameworks() const {
@@ -52,8 +65,8 @@ std::vector<const Scenario*> Planner::frameworks() const {
 
 Result<Prediction> Planner::predict(const LayoutChoice& choice,
                                     const PredictOptions& options) const {
-  Scenario scenario = space_.base();
-  space_.put(choice, scenario);
+  Scenario scenario = space_->base();
+  space_->put(choice, scenario);
   return stepcast::predict(scenario, *pricing_[scenario.training.framework], options);
 }
 

@@ -5,9 +5,23 @@
 #include <memory>
 #include <vector>
 
-#include "plan/search.h"
+#include "core/json_fwd.h"
+#include "core/result.h"
+#include "layout/plan_input.h"
+#include "plan/pricing_by_framework.h"
+#include "plan/value_range.h"
+#include "predict/prediction.h"
 
 namespace stepcast {
+
+class Space;
+struct DataFolders;
+struct LayoutChoice;
+struct OpenScenario;
+struct Scenario;
+struct SearchOptions;
+struct SearchResult;
+struct Stated;
 
 class Planner {
  public:
@@ -15,12 +29,12 @@ class Planner {
   static Result<std::unique_ptr<Planner>> make(JsonDocument& document, const DataFolders& folders,
                                                const std::vector<ValueRange>& ranges = {});
 
-  const Space& space() const { return space_; }
+  ~Planner();
+
+  const Space& space() const { return *space_; }
   const PlanInput& limits() const { return limits_; }  // as the scenario states them
   const PricingByFramework& pricing() const { return pricing_; }
-  Result<SearchResult> search(const SearchOptions& options) const {
-    return stepcast::search(space_, pricing_, options);
-  }
+  Result<SearchResult> search(const SearchOptions& options) const;
   // A scenario of each framework that layouts of the space may resolve to, its layout any.
   std::vector<const Scenario*> frameworks() const;
   // One layout, as the search replays it.
@@ -31,7 +45,7 @@ class Planner {
   Errors price(const Stated& stated, const DataFolders& folders);
 
   PlanInput limits_;
-  Space space_;
+  std::unique_ptr<const Space> space_;
   std::vector<std::unique_ptr<Scenario>> priced_;  // hold the clusters that prices are of
   PricingByFramework pricing_;
 };

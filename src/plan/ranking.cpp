@@ -6,6 +6,10 @@
 #include <numeric>
 #include <tuple>
 
+#include "layout/keys.h"
+#include "plan/layout_choice.h"
+#include "plan/space.h"
+
 namespace stepcast {
 
 Simplicity simplicity(const Space& space, const LayoutChoice& choice, ByteCount memory,

@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "core/quantity.h"
-#include "plan/space.h"
 
 namespace stepcast {
+
+class Space;
+struct LayoutChoice;
+struct Scenario;
 
 inline constexpr double kNearTie = 0.01;  // of the value that ranks
 

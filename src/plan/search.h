@@ -7,16 +7,15 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
-#include <vector>
 
-#include "plan/bound.h"
-#include "plan/bounded_layout.h"
-#include "plan/ranking.h"
-#include "plan/space.h"
-#include "predict/prediction.h"
+#include "core/result.h"
+#include "plan/layout_choice.h"
+#include "plan/pricing_by_framework.h"
+#include "plan/search_result.h"
 
 namespace stepcast {
+
+class Space;
 
 struct SearchProgress {
   double elapsed_s = 0;
@@ -63,55 +62,6 @@ void share_time_limit(SearchOptions& options);
 
 // Options of the first of `parts` searches that have the rest of the time between them.
 SearchOptions with_share_of_time(const SearchOptions& options, std::size_t parts);
-
-struct FoundLayout {
-  LayoutChoice choice;
-  double bound_s = 0;
-  double ranked_s = 0;  // the quantile of its step time
-  Simplicity simplicity = {};
-  Prediction prediction;
-  bool is_weighed = false;  // its simplicity is known
-};
-
-// Neighbours in `found` that a forecast does not tell apart stand in one place.
-bool share_place(const Prediction& one, const Prediction& other);
-
-struct SearchResult {
-  std::vector<FoundLayout> found;  // replayed and fitting, by place (plan/ranking.h)
-  // The front of time and memory, as indices into `found`: each the fastest of those that need a
-  // tenth less than the one before.
-  std::vector<std::size_t> front;
-  // Fastest by bound: what misses the limit by little, and might be faster than the last place.
-  std::vector<BoundedLayout> too_large;
-  std::optional<BoundedLayout> smallest;  // nothing was found: the layout that needs least
-  ByteCount memory_limit = 0;
-  SpaceCount space;
-  double combinations = 0;
-  std::int64_t bounded = 0;   // layouts
-  std::int64_t subtrees = 0;  // partial layouts that were bounded, for all behind them
-  // Combinations that fell, most of them with the partial layout that they complete: the bound on
-  // memory is above the limit, or that on time above the last place.
-  double cut_by_memory = 0, cut_by_time = 0;
-  double left_open = 0;  // combinations that neither fell nor were replayed; 0 once it is proven
-  std::int64_t replayed = 0;
-  std::int64_t replayed_too_large = 0;
-  // No layout that was neither cut nor replayed is faster. 0 when none is left.
-  double bound_s = 0;
-  bool proven = false;  // the first `top` places are certain
-  bool interrupted = false;
-  double elapsed_s = 0;
-
-  // Combinations that no rule was seen to refuse, and that are not equal to others.
-  double differing() const {
-    return cut_by_memory + cut_by_time + left_open + static_cast<double>(replayed);
-  }
-  // The rules leave no layout.
-  bool is_refused() const { return space.legal == 0 && !interrupted; }
-};
-
-// Orders `found` by its values (less is better) as places are, and `front` with it. Gives the
-// former index of each.
-std::vector<std::size_t> put_in_order(std::span<const double> values, SearchResult& result);
 
 Result<SearchResult> search(const Space& space, const PricingByFramework& pricing,
                             const SearchOptions& options);

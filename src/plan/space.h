@@ -12,33 +12,12 @@
 
 #include "layout/findings.h"
 #include "layout/scenario_input.h"
+#include "plan/layout_choice.h"
 #include "plan/layout_dimension.h"
+#include "plan/space_count.h"
+#include "plan/value_range.h"
 
 namespace stepcast {
-
-// A layout, or a prefix of one: the values of the open dimensions. Ordered as the tree is walked.
-struct LayoutChoice {
-  static constexpr std::size_t kMost = 20;
-  static constexpr std::int32_t kUnset = -1;
-  std::array<std::int32_t, kMost> values;
-  LayoutChoice() { values.fill(kUnset); }
-  auto operator<=>(const LayoutChoice&) const = default;
-};
-
-// Why a subtree is left out: the key to blame and how it reads the first time.
-struct RuleCount {
-  std::int64_t subtrees = 0;
-  Error example;
-};
-
-struct SpaceCount {
-  std::int64_t legal = 0;                  // layouts that the rules allow, duplicates left out
-  std::map<std::string, RuleCount> rules;  // by key
-  void add(const SpaceCount& more);
-};
-
-// The rules that have refused every layout of a space that has none.
-Errors refusals(const SpaceCount& count);
 
 // Levels of the tree that lie behind a prefix, with others before or between them that stay open.
 struct LaterLevels {
@@ -48,12 +27,6 @@ struct LaterLevels {
   };
   std::vector<Level> levels;
   KeyPaths open;  // that rules may not read
-};
-
-// A part of a space: a dimension takes only values from `least` to `most`.
-struct ValueRange {
-  std::string path;  // "layout.tp"
-  std::int64_t least, most;
 };
 
 class Space {

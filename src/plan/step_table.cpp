@@ -4,11 +4,14 @@
 #include <algorithm>
 
 #include "core/assert.h"
+#include "layout/scenario.h"
 #include "memory/device_footprint.h"
+#include "predict/pricing.h"
 #include "predict/traffic.h"
 #include "program/block_builder.h"
 #include "program/persistent_bytes.h"
 #include "program/walk.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 // A group that reaches over stages lies where that of the first stage's rank does.

@@ -10,9 +10,13 @@
 #include "plan/block_table.h"
 #include "plan/group_prices.h"
 #include "plan/layout_code.h"
-#include "program/program.h"
 
 namespace stepcast {
+
+struct Pricing;
+struct Program;
+struct Role;
+struct Scenario;
 
 // Seconds on one rank of a stage, transfers alone on their links.
 struct StageEnds {

@@ -7,6 +7,7 @@
 
 #include "layout/key_search.h"
 #include "memory/device_footprint.h"
+#include "plan/bound.h"
 
 namespace stepcast {
 namespace {

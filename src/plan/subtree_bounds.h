@@ -7,10 +7,11 @@
 #include <optional>
 #include <vector>
 
-#include "plan/bound.h"
 #include "plan/space.h"
 
 namespace stepcast {
+
+class BoundMaker;
 
 // A layout that needs more than the limit by no more than this is worth naming.
 inline constexpr double kNearMiss = 1.25;

@@ -5,7 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "plan/bound.h"
 #include "plan/bounded_layout.h"
+#include "plan/pricing_by_framework.h"
 #include "plan/ranking.h"
 #include "plan/subtree_bounds.h"
 

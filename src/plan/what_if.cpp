@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cluster/cluster.h"
+#include "layout/scenario.h"
+
 namespace stepcast {
 namespace {
 

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "core/result.h"
-#include "layout/scenario.h"
 
 namespace stepcast {
+
+struct ClusterSpec;
+struct Scenario;
 
 struct ClusterResource {
   const char* name;   // "nic"

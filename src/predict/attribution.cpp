@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/attribution.h"
 
+#include "layout/axis_group.h"
+#include "operation/phase.h"
+#include "predict/prediction.h"
+#include "predict/time_parts.h"
+#include "program/instruction.h"
+#include "schedule/pass.h"
+
 namespace stepcast {
 
 bool inside_a_stage(AxisGroup group) { return !group.crosses_stages(); }

@@ -3,10 +3,16 @@
 // of waiting belongs (docs/terminology.md).
 #pragma once
 
-#include "predict/prediction.h"
-#include "program/program.h"
+#include <cstdint>
+
+#include "core/quantity.h"
 
 namespace stepcast {
+
+class AxisGroup;
+struct Instruction;
+struct TimeParts;
+struct TraceSlice;
 
 // Traffic of a group that belongs to the pass rather than to the pipeline.
 bool inside_a_stage(AxisGroup group);

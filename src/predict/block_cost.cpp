@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cost/gemm_cost.h"
+#include "layout/scenario.h"
 #include "predict/block_replay.h"
 #include "predict/host_calls.h"
 #include "predict/transfer_shapes.h"

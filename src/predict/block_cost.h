@@ -12,9 +12,11 @@
 #include "cost/collective_cost.h"
 #include "cost/kernel_cost.h"
 #include "predict/priced_operation.h"
-#include "program/instruction.h"
 
 namespace stepcast {
+
+struct CollectiveCall;
+struct Scenario;
 
 // A group of ranks whose collectives run inside blocks, as it lies in the cluster.
 struct GroupPlacement {

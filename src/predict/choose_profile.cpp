@@ -5,6 +5,12 @@
 
 #include <algorithm>
 
+#include "cost/profile.h"
+#include "cost/provenance.h"
+#include "layout/data_folders.h"
+#include "layout/framework.h"
+#include "layout/scenario.h"
+
 namespace stepcast {
 namespace {
 

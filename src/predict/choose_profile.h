@@ -4,10 +4,13 @@
 #pragma once
 
 #include "core/result.h"
-#include "cost/profile.h"
-#include "layout/scenario.h"
 
 namespace stepcast {
+
+struct Accelerator;
+struct DataFolders;
+struct Profile;
+struct Scenario;
 
 // The shipped profile of the device, else its data sheet.
 Result<Profile> device_profile(const Accelerator& device, const DataFolders& folders);

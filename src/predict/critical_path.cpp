@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 
+#include "predict/prediction.h"
+
 namespace stepcast {
 namespace {
 

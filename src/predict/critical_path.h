@@ -5,11 +5,12 @@
 
 #include <vector>
 
-#include "predict/prediction.h"
 #include "predict/simulation.h"
 #include "predict/timeline.h"
 
 namespace stepcast {
+
+struct PathStep;
 
 // Equal names are merged, the longest first; the times add up to the step time.
 std::vector<PathStep> find_critical_path(const SimulationInput& input, const Simulation& simulation,

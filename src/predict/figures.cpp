@@ -5,6 +5,8 @@
 #include <array>
 
 #include "core/assert.h"
+#include "core/quantity.h"
+#include "predict/prediction.h"
 
 namespace stepcast {
 namespace {

@@ -7,9 +7,9 @@
 #include <span>
 #include <string_view>
 
-#include "predict/prediction.h"
-
 namespace stepcast {
+
+struct Prediction;
 
 enum class FigureUnit { kSeconds, kRate, kFraction, kBytes };
 

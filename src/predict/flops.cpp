@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "layout/packed_documents.h"
+#include "layout/scenario.h"
 #include "predict/prediction.h"
 #include "program/walk.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

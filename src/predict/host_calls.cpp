@@ -2,6 +2,12 @@
 #include "predict/host_calls.h"
 
 #include "layout/fp8_recipe.h"
+#include "layout/framework_rules.h"
+#include "layout/scenario.h"
+#include "operation/collective.h"
+#include "operation/expert_parts.h"
+#include "operation/gradient_work.h"
+#include "operation/operation.h"
 
 namespace stepcast {
 namespace {

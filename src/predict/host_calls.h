@@ -5,10 +5,11 @@
 
 #include "core/quantity.h"
 #include "cost/profile.h"
-#include "layout/scenario.h"
-#include "operation/operation.h"
 
 namespace stepcast {
+
+struct Operation;
+struct Scenario;
 
 struct HostCalls {
   std::int64_t operators = 0;  // called from Python

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "predict/transfer_shapes.h"
+#include "program/waits.h"
 
 namespace stepcast {
 

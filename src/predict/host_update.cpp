@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "layout/scenario.h"
+#include "program/instruction.h"
+
 namespace stepcast {
 namespace {
 

@@ -5,10 +5,11 @@
 #include <optional>
 
 #include "cost/host_memory.h"
-#include "layout/scenario.h"
-#include "program/instruction.h"
 
 namespace stepcast {
+
+struct HostUpdate;
+struct Scenario;
 
 // A rank's threads read and write so many bytes a second of host memory, while all ranks of its
 // node do the same. `measured`: what a profile has of the machine.

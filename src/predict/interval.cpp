@@ -5,6 +5,8 @@
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
 
+#include "predict/prediction.h"
+
 namespace stepcast {
 namespace {
 

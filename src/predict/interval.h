@@ -12,9 +12,10 @@
 #include "core/quantity.h"
 #include "cost/provenance.h"
 #include "predict/measured_errors.h"
-#include "predict/prediction.h"
 
 namespace stepcast {
+
+struct Prediction;
 
 struct Interval {
   Seconds low, high;                  // the central 90 %

@@ -5,6 +5,8 @@
 #include <optional>
 #include <variant>
 
+#include "layout/scenario.h"
+#include "predict/prediction.h"
 #include "program/walk.h"
 
 namespace stepcast {

@@ -5,10 +5,11 @@
 #include <vector>
 
 #include "cost/collective_cost.h"
-#include "predict/prediction.h"
 #include "predict/simulation.h"
 
 namespace stepcast {
+
+struct LinkTime;
 
 // By LinkId: how long the link would be full carrying one step's collectives and messages one after
 // the other, at the pace that the library reaches on it.

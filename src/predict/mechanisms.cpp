@@ -3,11 +3,15 @@
 
 #include <fmt/format.h>
 
+#include "cluster/cluster.h"
 #include "layout/choices.h"
 #include "layout/framework.h"
 #include "layout/packed_documents.h"
 #include "layout/pipeline.h"
 #include "layout/rank_grid.h"
+#include "layout/scenario.h"
+#include "model/model.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "layout/scenario.h"
-
 namespace stepcast {
+
+struct Scenario;
 
 // Each once, in a fixed order, in words: "megatron: interleaved pipeline". The scenario is
 // resolved.

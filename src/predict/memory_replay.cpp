@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/assert.h"
+#include "program/run_key.h"
 #include "program/walk.h"
 
 namespace stepcast {

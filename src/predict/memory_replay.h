@@ -7,9 +7,13 @@
 
 #include <functional>
 
-#include "program/program.h"
+#include "core/quantity.h"
+#include "operation/memory_parts.h"
 
 namespace stepcast {
+
+struct Program;
+struct Role;
 
 struct MemoryPeak {
   MemoryParts parts{};           // at the peak; adds up to it

@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "layout/scenario.h"
 #include "predict/pricing.h"
 #include "predict/run_costs.h"
 #include "program/walk.h"

@@ -6,13 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "core/id.h"
 #include "core/quantity.h"
 #include "core/result.h"
 #include "cost/provenance.h"
-#include "layout/scenario.h"
+#include "operation/phase.h"
 #include "operation/signature.h"
 
 namespace stepcast {
+
+struct DataFolders;
+struct Scenario;
 
 // All calls of operations of one signature, name and phase in a step.
 struct OperationPrice {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "cluster/cluster.h"
+
 namespace stepcast {
 namespace {
 

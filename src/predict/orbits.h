@@ -12,9 +12,10 @@
 
 #include "cluster/graph_symmetry.h"
 #include "layout/rank_grid.h"
-#include "layout/scenario.h"
 
 namespace stepcast {
+
+struct Cluster;
 
 class Orbits {
  public:

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "predict/priced_operation.h"
-#include "program/instruction.h"
+#include "program/rank_stream.h"
 #include "sim/workload.h"
 
 namespace stepcast {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "layout/scenario.h"
 #include "memory/device_footprint.h"
 #include "predict/critical_path.h"
 #include "predict/interval.h"

@@ -9,14 +9,20 @@
 #include <string>
 #include <vector>
 
+#include "core/id.h"
 #include "core/quantity.h"
 #include "core/result.h"
 #include "cost/provenance.h"
-#include "layout/scenario.h"
+#include "operation/memory_parts.h"
+#include "operation/phase.h"
 #include "predict/time_parts.h"
-#include "program/program.h"
+#include "program/rank_stream.h"
 
 namespace stepcast {
+
+struct DataFolders;
+struct Program;
+struct Scenario;
 
 struct RankClass {
   std::vector<RankId> ranks;

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "cost/gemm_pace.h"
+#include "layout/data_folders.h"
 #include "layout/framework.h"
+#include "layout/scenario.h"
 #include "predict/choose_profile.h"
 
 namespace stepcast {

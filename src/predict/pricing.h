@@ -10,10 +10,12 @@
 #include "core/result.h"
 #include "cost/collective_cost.h"
 #include "cost/kernel_cost.h"
-#include "layout/scenario.h"
 #include "predict/measured_errors.h"
 
 namespace stepcast {
+
+struct DataFolders;
+struct Scenario;
 
 struct Pricing {
   KernelCosts kernels;

@@ -6,6 +6,7 @@
 
 #include "predict/attribution.h"
 #include "predict/memory_replay.h"
+#include "predict/prediction.h"
 #include "program/pass_pair.h"
 
 namespace stepcast {

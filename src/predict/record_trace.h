@@ -3,10 +3,11 @@
 // time.
 #pragma once
 
-#include "predict/prediction.h"
 #include "predict/simulation.h"
 
 namespace stepcast {
+
+struct Prediction;
 
 // Times are relative to the start of the step on the rank class `origin`. Without `kernels`, the
 // compute stream has whole passes alone, which are a tenth of it.

@@ -10,6 +10,7 @@
 
 #include "core/assert.h"
 #include "layout/packed_documents.h"
+#include "layout/scenario.h"
 #include "predict/traffic.h"
 #include "program/block_groups.h"
 #include "program/pass_pair.h"

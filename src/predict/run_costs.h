@@ -11,9 +11,17 @@
 #include "predict/block_cost.h"
 #include "predict/block_replay.h"
 #include "predict/symmetry.h"
-#include "program/walk.h"
+#include "program/block_kind.h"
+#include "program/run_key.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
+
+struct BlockVisit;
+struct Instruction;
+struct Role;
+struct RunPass;
+struct Scenario;
 
 // How ranks send inside passes: on links that they share with their siblings, each as if the links
 // were its own, or not at all, because they run without the others.

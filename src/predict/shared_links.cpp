@@ -9,8 +9,10 @@
 #include <tuple>
 #include <utility>
 
+#include "layout/scenario.h"
 #include "predict/block_cost.h"
 #include "predict/block_replay.h"
+#include "predict/pricing.h"
 #include "program/pass_pair.h"
 #include "program/walk.h"
 

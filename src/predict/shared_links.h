@@ -9,11 +9,15 @@
 
 #include <vector>
 
-#include "predict/pricing.h"
 #include "predict/traffic.h"
-#include "program/program.h"
+#include "program/waits.h"
 
 namespace stepcast {
+
+struct Pricing;
+struct Program;
+struct Role;
+struct Scenario;
 
 Stamps find_stamps(const Scenario& scenario, const Program& program, const RankGrid& grid,
                    const Traffic& traffic, const Pricing& pricing);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "layout/scenario.h"
+
 namespace stepcast {
 namespace {
 

@@ -15,6 +15,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 // One group takes so much of a link per unit of its rate.
 struct SiblingUse {
   std::int32_t link;  // into SiblingLinks::capacities

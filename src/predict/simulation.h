@@ -11,9 +11,12 @@
 #include "cost/host_memory.h"
 #include "predict/run_costs.h"
 #include "predict/symmetry.h"
+#include "program/program.h"
 #include "sim/engine.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 // Tasks of one instruction of one rank class in one step. Invalid: it took no time (a group of
 // one), or, for the host, its issue binds nothing of its own (predict/host_plan.h).

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "layout/scenario.h"
 #include "predict/equitable_partition.h"
 #include "predict/sibling_links.h"
 

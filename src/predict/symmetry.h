@@ -12,6 +12,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 // A link class's load per unit of rate of one group or pair class.
 struct ClassLoad {
   std::int32_t link_class;

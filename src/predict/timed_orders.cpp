@@ -6,10 +6,14 @@
 #include <string>
 
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 #include "memory/device_footprint.h"
+#include "predict/pricing.h"
 #include "predict/run_costs.h"
 #include "predict/traffic.h"
 #include "program/walk.h"
+#include "schedule/pass_times.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -4,11 +4,12 @@
 
 #include <vector>
 
-#include "layout/scenario.h"
-#include "predict/pricing.h"
-#include "schedule/schedule.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
+
+struct Pricing;
+struct Scenario;
 
 // One order per stage. Passes are priced once, as the schedule runs them when all of them take the
 // same; other schedules need no prices.

@@ -6,8 +6,8 @@
 
 #include <array>
 
-#include "predict/prediction.h"
 #include "predict/simulation.h"
+#include "predict/time_parts.h"
 
 namespace stepcast {
 

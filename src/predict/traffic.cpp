@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "layout/scenario.h"
+#include "program/run_key.h"
 #include "program/walk.h"
 
 namespace stepcast {

@@ -7,13 +7,17 @@
 #include <optional>
 #include <vector>
 
+#include "cluster/host_link.h"
 #include "cost/collective_cost.h"
 #include "layout/rank_grid.h"
+#include "operation/message.h"
 #include "predict/orbits.h"
 #include "program/block_groups.h"
-#include "program/program.h"
 
 namespace stepcast {
+
+struct Program;
+struct Scenario;
 
 // By stage and instruction: the groups whose collectives inside the pass load links, as tasks of
 // the step (predict/shared_links.h). Empty: none does.

@@ -2,6 +2,8 @@
 #include "predict/traffic_choices.h"
 
 #include "cost/nccl_graph.h"
+#include "layout/scenario.h"
+#include "predict/pricing.h"
 #include "predict/traffic.h"
 #include "program/program.h"
 

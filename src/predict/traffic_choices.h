@@ -6,11 +6,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "cost/nccl_tuner.h"
 #include "layout/axis_group.h"
 #include "operation/message.h"
-#include "predict/pricing.h"
 
 namespace stepcast {
+
+struct Pricing;
+struct Scenario;
 
 // The choice for one message of one process group, or for one from a stage to the next.
 struct TrafficChoice {

@@ -5,6 +5,7 @@
 
 #include "core/assert.h"
 #include "core/overloaded.h"
+#include "layout/scenario.h"
 #include "predict/host_update.h"
 
 namespace stepcast {

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "layout/scenario.h"
 #include "program/pass_pair.h"
 
 namespace stepcast {

@@ -6,6 +6,7 @@
 
 #include "layout/framework.h"
 #include "layout/packed_documents.h"
+#include "layout/scenario.h"
 #include "operation/steps.h"
 #include "program/flat_stretches.h"
 

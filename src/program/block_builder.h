@@ -8,11 +8,29 @@
 #include <vector>
 
 #include "layout/fp8_recipe.h"
-#include "layout/scenario.h"
+#include "layout/framework_rules.h"
+#include "layout/layout.h"
+#include "layout/training.h"
+#include "model/model.h"
+#include "operation/block_stream.h"
+#include "operation/buffer.h"
+#include "operation/collective.h"
+#include "operation/collective_kind.h"
+#include "operation/memory_parts.h"
+#include "operation/operation.h"
 #include "operation/optional_count.h"
-#include "program/program.h"
+#include "operation/phase.h"
+#include "operation/product.h"
+#include "program/block.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
+
+class AxisGroup;
+struct AttentionSizes;
+struct GroupedGemm;
+struct KernelSize;
+struct Scenario;
 
 // Local sizes of one micro-batch on one rank.
 struct Shape {

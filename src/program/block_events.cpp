@@ -5,6 +5,11 @@
 #include <array>
 #include <numeric>
 
+#include "operation/block_stream.h"
+#include "operation/buffer.h"
+#include "operation/operation.h"
+#include "program/program.h"
+
 namespace stepcast {
 namespace {
 

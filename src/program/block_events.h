@@ -6,9 +6,13 @@
 // (PyTorch, ProcessGroupNCCL.cpp: syncStream).
 #pragma once
 
-#include "program/program.h"
+#include <cstdint>
+#include <vector>
 
 namespace stepcast {
+
+struct Block;
+struct Operation;
 
 // Fills Operation::after in every pass of `block`.
 void place_events(Block& block);

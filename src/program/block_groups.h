@@ -5,9 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include "program/program.h"
+#include "layout/axis_group.h"
+#include "operation/block_stream.h"
+#include "operation/message.h"
 
 namespace stepcast {
+
+struct Program;
 
 // Ascending, each once.
 std::vector<AxisGroup> groups_in_blocks(const Program& program);

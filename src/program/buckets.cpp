@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "core/json.h"
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

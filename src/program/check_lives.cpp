@@ -5,6 +5,9 @@
 
 #include <vector>
 
+#include "operation/operation.h"
+#include "program/program.h"
+
 namespace stepcast {
 namespace {
 

@@ -13,6 +13,8 @@
 
 namespace stepcast {
 
+struct Block;
+
 // The first fault, with block, pass, operation and buffer: "layer, backward: qkv_wgrad reads
 // attention_norm, which is dead". Nothing where all is sound.
 std::optional<std::string> fault_of(const Block& block, const BlockLives& lives);

@@ -11,7 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/host_link.h"
 #include "core/overloaded.h"
+#include "program/element_range.h"
+#include "program/instruction.h"
+#include "program/program.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
 namespace {

@@ -9,9 +9,10 @@
 #include <optional>
 #include <string>
 
-#include "program/program.h"
-
 namespace stepcast {
+
+struct Program;
+struct Role;
 
 // The first fault, with stage, instruction and what it misses: "stage 1: send of forward,
 // micro-batch 3, chunk 0: nobody holds the activation". Nothing where all is sound.

@@ -3,7 +3,6 @@
 // Selective recomputation drops this part and rebuilds it.
 #pragma once
 
-#include "layout/scenario.h"
 #include "operation/attention_parts.h"
 #include "program/block_builder.h"
 

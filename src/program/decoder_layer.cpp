@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "layout/scenario.h"
 #include "program/block_builder.h"
 #include "program/fp8_operands.h"
 #include "program/layer_lowering.h"

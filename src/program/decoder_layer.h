@@ -4,11 +4,13 @@
 // and recomputation.
 #pragma once
 
-#include "layout/scenario.h"
+#include "layout/layout.h"
+#include "program/block.h"
 #include "program/layer_kind.h"
-#include "program/program.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 Block lower_decoder_layer(const Scenario& scenario, RecomputeMode recompute,
                           BackwardForm form = BackwardForm::kWhole, LayerKind kind = {});

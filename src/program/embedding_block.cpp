@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 #include "program/linear.h"
 #include "program/liveness.h"
 #include "program/unit_copies.h"

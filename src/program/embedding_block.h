@@ -3,11 +3,11 @@
 // 3).
 #pragma once
 
-#include "layout/scenario.h"
 #include "program/block_builder.h"
-#include "program/program.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 Block lower_embedding(const Scenario& scenario, BackwardForm form = BackwardForm::kWhole);
 

@@ -11,6 +11,7 @@
 #include "layout/fp8_recipe.h"
 #include "layout/packed_documents.h"
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 #include "memory/states.h"
 #include "program/block_builder.h"
 #include "program/expert_shape.h"

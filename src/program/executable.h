@@ -4,10 +4,12 @@
 
 #include <optional>
 
+#include "core/data_type.h"
 #include "core/result.h"
-#include "layout/scenario.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 enum class Backend { kCpu, kCuda };
 constexpr const char* name_of(Backend backend) {

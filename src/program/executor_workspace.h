@@ -2,9 +2,14 @@
 // Device memory that the executor's libraries take on a GPU beside the tensors of a program.
 #pragma once
 
-#include "program/program.h"
+#include "core/data_type.h"
+#include "core/quantity.h"
 
 namespace stepcast {
+
+struct Attention;
+struct Program;
+struct Role;
 
 // Attention in 16 bits is computed by our own kernels, by cuDNN with the same bits every time, or
 // by cuDNN with gradients of queries summed by atomics.

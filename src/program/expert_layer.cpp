@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/expert_layer.h"
 
+#include "layout/scenario.h"
 #include "operation/steps.h"
 #include "program/product_weight.h"
 

@@ -13,6 +13,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 class ExpertLayer {
  public:
   ExpertLayer(const Scenario& scenario, BlockBuilder& builder);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layout/scenario.h"
 #include "operation/distinct_destinations.h"
 
 namespace stepcast {

@@ -9,6 +9,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 struct ExpertShape {
   ExpertShape(const Scenario& scenario, const Shape& shape);
 

@@ -6,9 +6,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "program/program.h"
-
 namespace stepcast {
+
+class AxisGroup;
+struct Block;
+struct ElementRange;
+struct Program;
+struct Role;
 
 // Takes over `elements` trained elements of a parameter of the group into the block's sums.
 void count_in_group(Block& block, AxisGroup group, std::int64_t elements);

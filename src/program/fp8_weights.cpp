@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "layout/scenario.h"
+
 namespace stepcast {
 namespace {
 

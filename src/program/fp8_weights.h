@@ -7,6 +7,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 // Bytes that the gather of a range of flat parameters saves, because some of it is held in fp8 or
 // fp4.
 ByteCount saved_by_fp8(const RoleBuilder& builder, ElementRange range);

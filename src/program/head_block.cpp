@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 #include "operation/steps.h"
 #include "program/block_builder.h"
 #include "program/fp8_operands.h"

@@ -2,10 +2,11 @@
 // Final norm, logits and loss; vocabulary-parallel under tensor parallelism.
 #pragma once
 
-#include "layout/scenario.h"
-#include "program/program.h"
+#include "program/block.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 Block lower_head(const Scenario& scenario, BackwardForm form = BackwardForm::kWhole);
 

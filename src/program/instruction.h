@@ -12,62 +12,18 @@
 
 #include "cluster/host_link.h"
 #include "core/id.h"
-#include "layout/rank_grid.h"
+#include "layout/axis_group.h"
+#include "operation/memory_parts.h"
 #include "operation/message.h"
-#include "operation/operation.h"
+#include "operation/phase.h"
+#include "program/block_kind.h"
+#include "program/element_range.h"
+#include "program/rank_stream.h"
 #include "program/rare.h"
 #include "program/waits.h"
-#include "schedule/schedule.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
-
-using BlockId = Id<struct BlockTag>;
-
-// Bytes by MemoryCategory.
-using MemoryParts = std::array<ByteCount, kMemoryCategories>;
-ByteCount total(const MemoryParts& parts);
-
-enum class Stream {
-  kCompute,
-  kGather,
-  kReduce,
-  kSendForward,
-  kReceiveForward,
-  kSendBackward,
-  kReceiveBackward,
-  // Chunks on the way up, where a folded pipeline comes back, have their own: they cross others.
-  kSendForwardUp,
-  kReceiveForwardUp,
-  kSendBackwardUp,
-  kReceiveBackwardUp,
-  kHost,
-  kCopyOut,  // to host memory
-  kCopyIn,
-  kBlockCommunication,  // operations of blocks that run beside the others
-  kBlockCopy,
-  kReduceCopies,  // gradients, over the copies of sharded states
-  kHostUpdate     // the host's threads
-};
-inline constexpr int kStreams = 18;
-const char* name_of(Stream stream);
-
-// A stream of transfers between stages: what moves on it, and on which side of it the rank stands.
-struct TransferStream {
-  bool sends;
-  bool activations;  // or their gradients
-  bool up;           // of chunks on the way up
-  bool operator==(const TransferStream&) const = default;
-};
-Stream stream_of(const TransferStream& transfers);
-std::optional<TransferStream> transfers_of(Stream stream);  // none of another stream
-
-// A rank runs here what a block has on one of its streams.
-Stream stream_of(BlockStream stream);
-
-struct ElementRange {
-  std::int64_t begin = 0, end = 0;
-  std::int64_t size() const { return end - begin; }
-};
 
 // One pass of a micro-batch over blocks [block_begin, block_end) of a chunk of the role; a backward
 // runs them last to first.
@@ -78,19 +34,6 @@ struct RunPass {
   // turn with those of this one (program/pass_pair.h). One after the other they give the same.
   std::optional<Slot> beside = {};
 };
-
-// Chunks are made of the first three; the others run at the step's ends or beside its passes.
-enum class BlockKind {
-  kEmbedding,
-  kLayer,
-  kHead,
-  kZeroGradients,
-  kCastGradients,
-  kCopyUnit,  // between the flat tensor of a unit and the tensors of its parameters
-  kGradientNorm,
-  kUpdate
-};
-const char* name_of(BlockKind kind);  // "layer"
 
 // A block outside the chunks.
 struct RunBlock {

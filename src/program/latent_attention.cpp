@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/latent_attention.h"
 
+#include "layout/scenario.h"
+
 namespace stepcast {
 
 LatentAttention::LatentAttention(const Scenario& scenario, BlockBuilder& builder)
@@ -52,6 +54,10 @@ Attention LatentAttention::attention(bool backward) const {
   return {backward,       shape.batch,       heads(),     heads(),
           shape.sequence, shape.sequence,    key_width(), true,
           type,           {mla_.v_head_dim}, {},          shape.document_span};
+}
+
+bool LatentAttention::unfused() const {
+  return scenario_.training.attention == AttentionKernel::kUnfused;
 }
 
 AttentionSizes LatentAttention::sizes() const {

@@ -6,12 +6,15 @@
 #pragma once
 
 #include "layout/recomputed_modules.h"
+#include "model/model.h"
 #include "program/context_attention.h"
 #include "program/core_attention.h"
 #include "program/kept_products.h"
 #include "program/linear.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 class LatentAttention {
  public:
@@ -68,7 +71,7 @@ class LatentAttention {
   BufferId of_heads(const char* name, std::int64_t width);
 
   AttentionSizes sizes() const;
-  bool unfused() const { return scenario_.training.attention == AttentionKernel::kUnfused; }
+  bool unfused() const;
 
   const Scenario& scenario_;
   const Model& model_;

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "layout/scenario.h"
 #include "operation/steps.h"
 #include "program/layer_lowering.h"
 
 namespace stepcast {
+
+CoreAttentionBuffers LayerLowering::core(const AttentionBuffers& saved) {
+  return core_attention(builder_, scenario_.training.attention, saved.qkv, span());
+}
 
 QueryKeyNorm LayerLowering::query_key_norm(bool backward) const {
   const std::int64_t query = query_width(), key = key_width();

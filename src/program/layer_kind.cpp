@@ -3,6 +3,10 @@
 
 #include <set>
 
+#include "layout/scenario.h"
+#include "layout/training.h"
+#include "model/model.h"
+
 namespace stepcast {
 
 LayerKind kind_of(const Scenario& scenario, std::int64_t layer) {

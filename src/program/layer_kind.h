@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "layout/scenario.h"
-
 namespace stepcast {
+
+struct Scenario;
 
 struct LayerKind {
   bool experts = false;   // instead of a dense MLP

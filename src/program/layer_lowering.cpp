@@ -2,6 +2,7 @@
 #include "program/layer_lowering.h"
 
 #include "layout/recomputed_layers.h"
+#include "layout/scenario.h"
 #include "operation/steps.h"
 
 namespace stepcast {

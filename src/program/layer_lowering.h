@@ -82,9 +82,7 @@ class LayerLowering {
 
   AttentionBuffers attention(BufferId input);
   void join(AttentionBuffers& out);
-  CoreAttentionBuffers core(const AttentionBuffers& saved) {
-    return core_attention(builder_, scenario_.training.attention, saved.qkv, span());
-  }
+  CoreAttentionBuffers core(const AttentionBuffers& saved);
   QueryKeyNorm query_key_norm(bool backward) const;
   Rotary rotation(bool backward) const;
   Activation activation(bool backward, bool bias_gradient = false) const;

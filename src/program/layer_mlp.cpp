@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "layout/scenario.h"
 #include "operation/steps.h"
 #include "program/layer_lowering.h"
 

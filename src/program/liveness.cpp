@@ -5,8 +5,10 @@
 #include <limits>
 
 #include "core/assert.h"
+#include "operation/operation.h"
 #include "program/block_events.h"
 #include "program/check_lives.h"
+#include "program/program.h"
 
 namespace stepcast {
 namespace {

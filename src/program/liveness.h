@@ -9,9 +9,12 @@
 #include <array>
 #include <vector>
 
-#include "program/program.h"
+#include "operation/buffer.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
+
+struct Block;
 
 // Ends the lowering of a block: places its events (program/block_events.h), checks the lives of its
 // buffers (program/check_lives.h) and fills the memory of its passes.

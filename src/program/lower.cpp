@@ -10,6 +10,7 @@
 #include "core/assert.h"
 #include "layout/pipeline.h"
 #include "layout/recomputed_layers.h"
+#include "layout/scenario.h"
 #include "memory/states.h"
 #include "program/check_step.h"
 #include "program/decoder_layer.h"

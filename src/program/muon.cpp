@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/json.h"
 #include "layout/axis_group.h"
+#include "layout/scenario.h"
 #include "program/muon_deal.h"
 #include "program/walk.h"
 

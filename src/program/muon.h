@@ -13,9 +13,12 @@
 
 #include "memory/states.h"
 #include "program/block_builder.h"
-#include "program/program.h"
 
 namespace stepcast {
+
+struct Program;
+struct Role;
+struct Scenario;
 
 inline constexpr int kNewtonSchulzSteps = 5;  // muon_num_ns_steps, ns_steps
 

@@ -2,6 +2,8 @@
 // The operations of Muon's update.
 #include <algorithm>
 
+#include "layout/scenario.h"
+
 #include "program/muon_deal.h"
 
 namespace stepcast {

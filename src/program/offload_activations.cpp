@@ -8,6 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/host_link.h"
+#include "layout/scenario.h"
+#include "operation/buffer.h"
+#include "program/instruction.h"
+#include "program/program.h"
+#include "program/rank_stream.h"
+#include "program/waits.h"
+#include "schedule/pass.h"
+
 namespace stepcast {
 namespace {
 

@@ -5,10 +5,14 @@
 // layers lie on their way.
 #pragma once
 
-#include "layout/scenario.h"
-#include "program/program.h"
+#include "operation/memory_parts.h"
 
 namespace stepcast {
+
+struct Block;
+struct Program;
+struct Role;
+struct Scenario;
 
 // Bytes that a block has saved once its forward has run: all that the pass leaves, with the input
 // that it was handed and without the output that it hands on.

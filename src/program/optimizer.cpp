@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/optimizer.h"
 
+#include "layout/scenario.h"
 #include "memory/states.h"
 #include "program/block_builder.h"
 #include "program/fp8_weights.h"

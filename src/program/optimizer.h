@@ -4,11 +4,13 @@
 
 #include <vector>
 
-#include "layout/scenario.h"
 #include "program/muon.h"
-#include "program/program.h"
 
 namespace stepcast {
+
+struct HostUpdate;
+struct Role;
+struct Scenario;
 
 // They cover the parameters of `role`, as far as this rank holds or updates them; `shares` are
 // those of matrices that Muon updates.

@@ -6,6 +6,14 @@
 #include <cstdint>
 
 #include "core/assert.h"
+#include "operation/block_stream.h"
+#include "operation/collective.h"
+#include "operation/expert_parts.h"
+#include "operation/operation.h"
+#include "operation/phase.h"
+#include "program/instruction.h"
+#include "program/program.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
 namespace {

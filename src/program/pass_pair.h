@@ -6,9 +6,12 @@
 
 #include <vector>
 
-#include "program/program.h"
-
 namespace stepcast {
+
+struct Instruction;
+struct Operation;
+struct Role;
+struct RunPass;
 
 // It runs a pass beside another one (RunPass::beside).
 bool alternates(const Instruction& what);

@@ -4,9 +4,11 @@
 
 #include <vector>
 
-#include "layout/scenario.h"
+#include "core/quantity.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 // Bytes of parameters, gradients, optimizer states and fixed buffers of each stage: what lower()
 // writes into Role::persistent. It takes a small part of lower()'s time.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/prediction_module.h"
 
+#include "layout/scenario.h"
 #include "program/embedding_block.h"
 
 namespace stepcast {

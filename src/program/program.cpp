@@ -7,13 +7,6 @@
 
 namespace stepcast {
 
-std::span<const Pass> passes_of(BackwardForm form) {
-  static constexpr std::array kWhole{Pass::kForward, Pass::kBackward};
-  static constexpr std::array kSplit{Pass::kForward, Pass::kInputGradient, Pass::kWeightGradient};
-  if (form == BackwardForm::kSplit) return kSplit;
-  return kWhole;
-}
-
 const FlatStretch* Role::stretch(AxisGroup group) const {
   const auto found = std::ranges::find(stretches, group, &FlatStretch::group);
   return found == stretches.end() ? nullptr : &*found;

@@ -2,7 +2,7 @@
 // The numerics of a run are held against this scenario.
 #pragma once
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 
 namespace stepcast {
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 #include "memory/states.h"
 #include "program/buckets.h"
 #include "program/fp8_weights.h"

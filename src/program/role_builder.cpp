@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "layout/scenario.h"
 #include "memory/states.h"
 
 namespace stepcast {

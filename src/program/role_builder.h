@@ -5,11 +5,12 @@
 #include <set>
 #include <vector>
 
-#include "layout/scenario.h"
 #include "program/block_builder.h"
 #include "program/program.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 inline constexpr InstructionIndex kNone = -1;
 

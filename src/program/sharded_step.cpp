@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "layout/scenario.h"
 #include "memory/states.h"
 #include "program/sharded_units.h"
 #include "program/stage_passes.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "layout/scenario.h"
 #include "program/buckets.h"
 #include "program/fp8_weights.h"
 

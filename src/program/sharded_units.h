@@ -11,6 +11,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 // Parameters that one collective gathers: a range of one group of ranks. Experts, which have data
 // ranks of their own, are another part of their layer's unit.
 struct UnitPart {

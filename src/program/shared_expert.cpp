@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/shared_expert.h"
 
+#include "layout/scenario.h"
 #include "operation/steps.h"
 
 namespace stepcast {

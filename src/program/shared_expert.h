@@ -10,6 +10,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 class SharedExpert {
  public:
   SharedExpert(const Scenario& scenario, BlockBuilder& builder);

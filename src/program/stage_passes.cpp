@@ -2,6 +2,7 @@
 #include "program/stage_passes.h"
 
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

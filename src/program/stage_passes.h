@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "program/role_builder.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 // Whether all blocks have their backward apart; a head whose weight gradients wait has so alone.
 bool splits_backward(const RoleBuilder& builder);

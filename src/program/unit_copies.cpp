@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "layout/scenario.h"
 #include "program/sharded_units.h"
 
 namespace stepcast {

@@ -8,6 +8,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 // Adds the copies behind the gather before a pass, where each pass gathers.
 void copy_gathered_unit(const Scenario& scenario, BlockBuilder& builder);
 // Adds the copies before the reduction behind a backward. Where gradients of micro-batches wait for

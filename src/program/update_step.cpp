@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 #include "memory/states.h"
 #include "program/step.h"
 

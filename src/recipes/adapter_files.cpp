@@ -12,6 +12,8 @@
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/framework.h"
+#include "layout/scenario.h"
+#include "model/model.h"
 #include "recipes/launch_script.h"
 
 namespace stepcast {

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "core/result.h"
-#include "layout/scenario.h"
 #include "recipes/kubernetes.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 // accelerate.yaml, TRL's sft.yaml and PEFT's adapter_config.json. Errors name the key: a scenario
 // without adapters, and what the trainer has no word for.

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "layout/scenario.h"
 #include "recipes/imported_scenario.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 // Writes what the file has no key for under its key "stepcast", which DeepSpeed does not read.
 std::string write_deepspeed(const Scenario& scenario, const std::vector<Setting>& remarks);

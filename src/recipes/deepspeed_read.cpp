@@ -3,7 +3,9 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/layout.h"
 #include "layout/nearest.h"
+#include "layout/scenario.h"
 #include "recipes/deepspeed.h"
 #include "recipes/json_keys.h"
 

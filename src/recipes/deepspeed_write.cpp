@@ -4,6 +4,7 @@
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/choices.h"
+#include "layout/scenario.h"
 #include "recipes/deepspeed.h"
 #include "recipes/launch_format.h"
 

@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 
 #include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "layout/choices.h"
+#include "layout/framework.h"
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 #include "recipes/adapter_files.h"
 #include "recipes/launch_format.h"
 #include "recipes/rank_map.h"
 #include "recipes/round_trip.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "layout/scenario.h"
 #include "recipes/kubernetes.h"
 
 namespace stepcast {
+
+struct DataFolders;
+struct Scenario;
 
 // Each framework has its own files; scripts and manifests hold them; ranks and passes are tables.
 std::vector<std::string> export_target_names();

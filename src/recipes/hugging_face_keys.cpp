@@ -7,6 +7,7 @@
 #include <array>
 #include <set>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/nearest.h"
 

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "core/json_tree.h"
-#include "layout/scenario.h"
+#include "core/json_fwd.h"
 #include "recipes/imported_scenario.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 std::vector<std::string> import_format_names();
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "recipes/imported_scenario.h"
 
 namespace stepcast {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "layout/framework.h"
+
 namespace stepcast {
 
 // Each stands with its writer.

@@ -7,11 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "layout/framework.h"
+#include "layout/training.h"
 #include "recipes/imported_scenario.h"
 #include "recipes/launch_script.h"
 
 namespace stepcast {
+
+struct DataFolders;
+struct FrameworkTraits;
+struct Scenario;
 
 struct LaunchFormat {
   const char* name;       // of `export --to` and `import --from`

@@ -10,7 +10,10 @@
 
 #include <algorithm>
 
+#include "cluster/cluster.h"
+#include "core/id.h"
 #include "core/text/escape.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "layout/scenario.h"
 #include "recipes/imported_scenario.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 inline constexpr int kRendezvousPort = 29500;  // torchrun's own default
 

@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "layout/scenario.h"
+#include "layout/recomputed_modules.h"
 #include "recipes/imported_scenario.h"
 #include "recipes/launch_script.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 // The arguments of pretrain_gpt.py that realise the scenario, on mock data.
 LaunchProgram megatron_program(const Scenario& scenario);

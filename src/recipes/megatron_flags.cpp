@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 
+#include "layout/scenario.h"
+
 #include "recipes/megatron.h"
 
 namespace stepcast {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/json_tree.h"
 #include "layout/choices.h"
 #include "layout/pipeline.h"
 #include "recipes/megatron.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/json_tree.h"
 #include "recipes/megatron.h"
 #include "recipes/megatron_read.h"
 #include "recipes/megatron_text.h"

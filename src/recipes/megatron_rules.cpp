@@ -3,7 +3,15 @@
 // legal scenario can still fail. What stepcast's own legality already says is not said twice.
 #include <fmt/format.h>
 
+#include "core/data_type.h"
+
+#include "layout/layout.h"
+#include "layout/scenario.h"
+#include "layout/training.h"
+#include "model/model.h"
 #include "recipes/megatron.h"
+#include "schedule/schedule.h"
+#include "schedule/schedule_kind.h"
 
 namespace stepcast {
 namespace {

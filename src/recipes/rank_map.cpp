@@ -6,6 +6,7 @@
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/rank_grid.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "layout/scenario.h"
-
 namespace stepcast {
+
+struct Scenario;
 
 // Columns rank, node, gpu (in its node), tp, cp, dp, pp, and ep, etp of a model with experts.
 std::string rank_map_csv(const Scenario& scenario);

@@ -4,6 +4,7 @@
 // batch and sequence stand elsewhere.
 #include <fmt/format.h>
 
+#include "core/json_tree.h"
 #include "recipes/hugging_face_keys.h"
 #include "recipes/yaml_settings.h"
 

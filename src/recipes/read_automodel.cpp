@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 
+#include "core/json_tree.h"
 #include "recipes/hugging_face_keys.h"
 #include "recipes/yaml_settings.h"
 

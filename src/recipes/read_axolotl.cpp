@@ -2,6 +2,7 @@
 // Axolotl's YAML (axolotl-ai-cloud/axolotl, src/axolotl/utils/schemas, 2026).
 #include <fmt/format.h>
 
+#include "core/json_tree.h"
 #include "recipes/hugging_face_keys.h"
 #include "recipes/yaml_settings.h"
 

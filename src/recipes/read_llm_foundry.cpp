@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "recipes/hugging_face_keys.h"
 #include "recipes/json_keys.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "recipes/megatron_read.h"
 #include "recipes/torchtitan.h"

@@ -3,6 +3,7 @@
 // SFTConfig, ModelConfig (huggingface/trl, trl/trainer, 2026). How ranks share the model stands in
 // Accelerate's file beside it.
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 #include "recipes/hugging_face_keys.h"
 #include "recipes/yaml_json.h"
 #include "recipes/yaml_settings.h"

@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <map>
 
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/data_folders.h"
 #include "layout/keys.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "recipes/import.h"
 
 namespace stepcast {

@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "layout/scenario.h"
 #include "recipes/imported_scenario.h"
 
 namespace stepcast {
+
+struct DataFolders;
+struct Scenario;
 
 struct RoundTrip {
   std::string target;  // "Megatron-LM", for errors

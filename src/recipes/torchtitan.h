@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "layout/scenario.h"
 #include "recipes/imported_scenario.h"
+#include "schedule/schedule_kind.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 std::string write_torchtitan(const Scenario& scenario, const std::vector<Setting>& remarks,
                              const std::string& models_folder);

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/data_type.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/layout.h"
 #include "layout/nearest.h"
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 #include "model/import_model.h"
 #include "recipes/json_keys.h"
 #include "recipes/torchtitan.h"

@@ -6,11 +6,14 @@
 #include "core/json_tree.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
+#include "layout/data_folders.h"
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
 #include "model/import_model.h"
 #include "model/import_native.h"
 #include "recipes/launch_format.h"
 #include "recipes/torchtitan.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/json_tree.h"
 #include "core/limits.h"
 #include "core/text/escape.h"
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/result.h"
 
 namespace stepcast {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/gathered_errors.h"
+#include "core/json_tree.h"
 #include "recipes/yaml_json.h"
 
 namespace stepcast {

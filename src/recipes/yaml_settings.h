@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "recipes/imported_scenario.h"
 
 namespace stepcast {

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "cost/profile.h"
+#include "layout/data_folders.h"
 #include "predict/choose_profile.h"
 
 namespace stepcast {

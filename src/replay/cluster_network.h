@@ -8,10 +8,11 @@
 
 #include "core/result.h"
 #include "cost/collective_cost.h"
-#include "layout/scenario.h"
 #include "replay/graph_network.h"
 
 namespace stepcast {
+
+struct DataFolders;
 
 // `cluster` must outlive it. Errors: a profile or curves that cannot be read.
 Result<std::unique_ptr<GraphNetwork>> cluster_network(const Cluster& cluster,

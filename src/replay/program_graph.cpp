@@ -11,13 +11,16 @@
 #include <vector>
 
 #include "graphs/graph_groups.h"
+#include "layout/scenario.h"
 #include "predict/host_update.h"
 #include "predict/pricing.h"
 #include "predict/run_costs.h"
 #include "predict/timed_orders.h"
 #include "predict/traffic.h"
 #include "program/block_groups.h"
+#include "program/instruction.h"
 #include "program/pass_pair.h"
+#include "program/program.h"
 
 namespace stepcast {
 namespace {

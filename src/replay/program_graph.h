@@ -5,9 +5,11 @@
 
 #include "core/result.h"
 #include "graphs/execution_graph.h"
-#include "layout/scenario.h"
 
 namespace stepcast {
+
+struct DataFolders;
+struct Scenario;
 
 // Kernels between two collectives are one node, with their FLOPs and the bytes that memory moves in
 // their time. Host work is left out, but for a pass that waits for its launches, which is then as

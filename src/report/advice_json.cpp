@@ -3,6 +3,7 @@
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/choices.h"
+#include "layout/scenario.h"
 #include "report/advice_report.h"
 #include "report/figure_columns.h"
 #include "report/prediction_json.h"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "layout/choices.h"
+#include "layout/scenario.h"
 #include "report/advice_report.h"
 #include "report/document_form.h"
 #include "report/figure_columns.h"

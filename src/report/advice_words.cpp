@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "layout/choices.h"
+#include "layout/scenario.h"
 #include "report/advice_report.h"
 #include "report/breakdown.h"
 #include "report/number_text.h"

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <map>
 
+#include "layout/layout.h"
+#include "layout/scenario.h"
+#include "layout/training.h"
 #include "report/number_text.h"
 
 namespace stepcast {

@@ -10,6 +10,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 struct TimePart {
   std::string key;    // "exposed_tp"
   const char* label;  // "exposed tensor parallel"

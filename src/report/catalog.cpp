@@ -8,12 +8,15 @@
 #include "cluster/cluster.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/data_folders.h"
 #include "layout/keys.h"
 #include "layout/legality.h"
 #include "model/import_model.h"
+#include "model/model.h"
 #include "predict/figures.h"
 #include "report/document_keys.h"
 #include "report/number_text.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {
@@ -44,7 +47,7 @@ struct Row {
     if (text != nullptr) values[key] = text;
   }
 };
-using Rows = std::vector<Row>;
+using TableRows = std::vector<Row>;
 
 bool matches(const std::string& name, const std::string& filter) {
   return name.find(filter) != std::string::npos;
@@ -81,10 +84,10 @@ Row row_of(const ModelEntry& entry, const Model& model) {
   return row;
 }
 
-Result<Rows> list_of_models(const DataFolders& folders, const std::string& filter) {
+Result<TableRows> list_of_models(const DataFolders& folders, const std::string& filter) {
   const auto entries = list_models(folders.models);
   if (!entries) return failure(entries.error());
-  Rows out;
+  TableRows out;
   for (const ModelEntry& entry : *entries) {
     if (!matches(entry.name, filter)) continue;
     const auto model = find_model(entry.name, folders.models);
@@ -177,28 +180,28 @@ Row row_of(const DeclaredKey& key) {
 
 // Rows of those whose name contains the filter.
 template <class Items, class Name>
-Rows rows_of(const Items& items, const std::string& filter, const Name& name) {
-  Rows out;
+TableRows rows_of(const Items& items, const std::string& filter, const Name& name) {
+  TableRows out;
   for (const auto& item : items) {
     if (matches(name(item), filter)) out.push_back(row_of(item));
   }
   return out;
 }
 
-Result<Rows> list_of_clusters(const DataFolders& folders, const std::string& filter) {
+Result<TableRows> list_of_clusters(const DataFolders& folders, const std::string& filter) {
   return list_clusters(folders.topologies).map([&](const auto& specs) {
     return rows_of(specs, filter, [](const ClusterSpec& spec) { return spec.name; });
   });
 }
 
-Result<Rows> list_of_gpus(const DataFolders& folders, const std::string& filter) {
+Result<TableRows> list_of_gpus(const DataFolders& folders, const std::string& filter) {
   return list_accelerators(folders.topologies).map([&](const auto& gpus) {
     return rows_of(gpus, filter, [](const Accelerator& gpu) { return gpu.name; });
   });
 }
 
-Result<Rows> list_of_schedules(const DataFolders&, const std::string& filter) {
-  Rows out;
+Result<TableRows> list_of_schedules(const DataFolders&, const std::string& filter) {
+  TableRows out;
   for (const Schedule* schedule : schedules()) {
     if (schedule->is_made() && matches(schedule->name, filter)) {
       out.push_back(row_of(*schedule));
@@ -207,25 +210,25 @@ Result<Rows> list_of_schedules(const DataFolders&, const std::string& filter) {
   return out;
 }
 
-Result<Rows> list_of_keys(const DataFolders&, const std::string& filter) {
-  Rows out;
+Result<TableRows> list_of_keys(const DataFolders&, const std::string& filter) {
+  TableRows out;
   for (const Key* key : keys()) {
     if (matches(key->path, filter)) out.push_back(row_of(*key));
   }
   return out;
 }
 
-Result<Rows> list_of_figures(const DataFolders&, const std::string& filter) {
+Result<TableRows> list_of_figures(const DataFolders&, const std::string& filter) {
   return rows_of(figures(), filter, [](const Figure& figure) { return figure.key; });
 }
 
-Result<Rows> list_of_documents(const DataFolders&, const std::string& filter) {
+Result<TableRows> list_of_documents(const DataFolders&, const std::string& filter) {
   return rows_of(document_keys(), filter, [](const DeclaredKey& key) { return key.path; });
 }
 
 struct Topic {
   CatalogTopic words;
-  Result<Rows> (*list)(const DataFolders&, const std::string& filter);
+  Result<TableRows> (*list)(const DataFolders&, const std::string& filter);
 };
 
 constexpr Topic kTopics[] = {

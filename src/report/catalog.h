@@ -7,10 +7,11 @@
 
 #include "core/result.h"
 #include "core/text/written.h"
-#include "layout/scenario.h"
 #include "report/text_table.h"
 
 namespace stepcast {
+
+struct DataFolders;
 
 struct CatalogTopic {
   const char* name;  // "models"

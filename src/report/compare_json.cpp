@@ -5,6 +5,7 @@
 #include "core/pareto_front.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
+#include "layout/read_scenario.h"
 #include "report/breakdown.h"
 #include "report/compare_report.h"
 #include "report/difference.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/text/written.h"
+#include "layout/scenario.h"
 #include "predict/prediction.h"
 #include "report/key_difference.h"
 

@@ -10,6 +10,9 @@
 
 namespace stepcast {
 
+struct Prediction;
+struct Scenario;
+
 // "all-gather over dp takes 2.1 times its forecast: ..." and what would close the gap.
 std::string gap_sentence(const Gap& gap, const Diagnosis& diagnosis);
 std::string gap_remedy(const Gap& gap);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "layout/rank_grid.h"
+#include "layout/scenario.h"
 #include "report/number_text.h"
 
 namespace stepcast {

@@ -8,6 +8,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 // "exposed data parallel (network)": a part with the wire that carries it, as groups of this layout
 // lie in the cluster.
 std::string part_text(const Scenario& scenario, const TimePart& part);

@@ -10,6 +10,10 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "cost/profile.h"
+#include "cost/provenance.h"
+#include "layout/read_scenario.h"
+#include "predict/prediction.h"
 #include "report/document_form.h"
 #include "report/number_text.h"
 #include "report/prediction_json.h"

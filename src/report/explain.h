@@ -4,12 +4,14 @@
 
 #include <string>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/text/written.h"
-#include "cost/profile.h"
-#include "predict/prediction.h"
 
 namespace stepcast {
+
+struct Prediction;
+struct Profile;
+struct Scenario;
 
 Written explanation_text(const Scenario& scenario, const Prediction& prediction,
                          const Profile& profile);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/json_tree.h"
 #include "report/number_text.h"
 #include "report/prediction_json.h"
 

@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "predict/figures.h"
 #include "report/text_table.h"
 
 namespace stepcast {
+
+struct Prediction;
 
 // "12.31 s", "41.7 %", "118,000"; bytes in GiB without the unit, which the column's title has.
 std::string figure_text(const Figure& figure, double value);

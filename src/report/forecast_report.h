@@ -7,13 +7,15 @@
 #include <optional>
 #include <vector>
 
-#include "cost/profile.h"
 #include "economics/run_forecast.h"
-#include "predict/prediction.h"
 #include "report/document_form.h"
 #include "report/recorded_runs.h"
 
 namespace stepcast {
+
+struct Prediction;
+struct Profile;
+struct Scenario;
 
 struct ForecastReport {
   const Scenario& scenario;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 
 namespace stepcast {
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "report/breakdown.h"
 #include "report/number_text.h"

@@ -5,11 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "core/quantity.h"
 #include "core/text/written.h"
-#include "predict/prediction.h"
 #include "report/document_form.h"
 
 namespace stepcast {
+
+struct Prediction;
+struct Scenario;
 
 // A key that the log states otherwise than the scenario.
 struct LogDifference {

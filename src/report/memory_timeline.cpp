@@ -7,6 +7,8 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "operation/memory_parts.h"
+#include "predict/prediction.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
 

@@ -5,9 +5,10 @@
 #include <string>
 
 #include "core/text/written.h"
-#include "predict/prediction.h"
 
 namespace stepcast {
+
+struct Prediction;
 
 // Both need a prediction made with PredictOptions::trace.
 Written memory_timeline_csv(const Prediction& prediction);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layout/scenario.h"
+#include "plan/space.h"
 #include "report/number_text.h"
 #include "report/offers_report.h"
 #include "report/plan_report.h"

@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "predict/prediction.h"
+#include "operation/phase.h"
 
 namespace stepcast {
+
+struct Prediction;
+struct TraceSlice;
 
 struct PassBox {
   double start = 0, end = 0;  // seconds

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "predict/prediction.h"
 #include "report/document_form.h"
 
 namespace stepcast {
+
+struct Prediction;
 
 struct NamedPipeline {
   std::string name;              // above its lines; empty: nothing

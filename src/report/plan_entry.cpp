@@ -7,6 +7,12 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
+#include "plan/layout_dimension.h"
+#include "plan/planner.h"
+#include "plan/search_result.h"
+#include "plan/space.h"
 #include "report/prediction_json.h"
 #include "report/run_report.h"
 

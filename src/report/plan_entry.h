@@ -5,12 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "economics/run_forecast.h"
-#include "plan/planner.h"
 #include "report/text_table.h"
 
 namespace stepcast {
+
+class Planner;
+struct FoundLayout;
+struct LayoutChoice;
+struct Prediction;
 
 // The resolved `layout`, and `framework`.
 Json layout_object(const Planner& planner, const LayoutChoice& choice);

@@ -3,6 +3,7 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "plan/planner.h"
 #include "report/breakdown.h"
 #include "report/figure_columns.h"
 #include "report/number_text.h"

@@ -6,7 +6,11 @@
 
 #include "core/json_tree.h"
 #include "layout/keys.h"
+#include "layout/scenario.h"
+#include "plan/layout_dimension.h"
+#include "plan/planner.h"
 #include "plan/ranking.h"
+#include "plan/space.h"
 #include "report/breakdown.h"
 #include "report/difference.h"
 #include "report/key_difference.h"

@@ -8,11 +8,15 @@
 #include <vector>
 
 #include "core/text/written.h"
+#include "plan/bounded_layout.h"
 #include "plan/offers/layout_ranking.h"
-#include "plan/planner.h"
+#include "plan/search_result.h"
 #include "report/recorded_runs.h"
 
 namespace stepcast {
+
+struct LayoutChoice;
+struct RuleCount;
 
 // One `--why-not`: what the user asked about, and the best that it allows.
 struct WhyNot {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "plan/planner.h"
 #include "report/breakdown.h"
 #include "report/document_form.h"
 #include "report/figure_columns.h"

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "layout/layout.h"
+#include "layout/scenario.h"
 #include "report/breakdown.h"
 #include "report/figure_columns.h"
 #include "report/number_text.h"

@@ -5,6 +5,8 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "report/breakdown.h"
 #include "report/figure_columns.h"
 #include "report/number_text.h"

@@ -4,11 +4,14 @@
 
 #include <string>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/text/written.h"
-#include "predict/prediction.h"
 
 namespace stepcast {
+
+struct Prediction;
+struct Scenario;
+struct TimeParts;
 
 // Whatever is not applicable or not finite is left out.
 Json prediction_object(const Scenario& scenario, const Prediction& prediction);

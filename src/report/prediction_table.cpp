@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/text/escape.h"
+#include "layout/scenario.h"
 #include "report/breakdown.h"
 #include "report/number_text.h"
 #include "report/text_table.h"

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "economics/run_forecast.h"
-#include "predict/prediction.h"
 #include "report/document_form.h"
 #include "report/recorded_runs.h"
 
 namespace stepcast {
+
+struct Prediction;
+struct Scenario;
 
 // Text or Markdown: verdict, where the time goes, from ideal to forecast, memory per stage,
 // critical path.

@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "core/json_tree.h"
-#include "layout/scenario.h"
+#include "core/json_fwd.h"
 #include "predict/measured_errors.h"
 #include "report/document_form.h"
 
 namespace stepcast {
+
+struct Scenario;
 
 struct RecordedRun {
   std::string run;        // "suite/id"

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "report/replay_report.h"
 #include "report/trace_text.h"

@@ -10,6 +10,7 @@
 #include "core/unit_text.h"
 #include "economics/outlook_figures.h"
 #include "predict/figures.h"
+#include "predict/prediction.h"
 #include "report/number_text.h"
 
 namespace stepcast {

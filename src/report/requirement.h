@@ -10,9 +10,10 @@
 
 #include "core/result.h"
 #include "economics/run_forecast.h"
-#include "predict/prediction.h"
 
 namespace stepcast {
+
+struct Prediction;
 
 // A figure that can be required; a row of the table in requirement.cpp.
 struct RequiredFigure;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "economics/run_forecast.h"
 #include "report/document_form.h"
 

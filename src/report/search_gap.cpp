@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "plan/search_result.h"
+#include "predict/prediction.h"
 #include "report/number_text.h"
 
 namespace stepcast {

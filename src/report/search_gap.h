@@ -5,9 +5,10 @@
 #include <optional>
 #include <string>
 
-#include "plan/search.h"
-
 namespace stepcast {
+
+struct Prediction;
+struct SearchResult;
 
 // The fraction by which the step of `best` is longer than any of the layouts that were not looked
 // at can be: 0 of what is proven, nothing where nothing bounds the others.

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <string>
 
+#include "cluster/cluster.h"
+#include "cluster/topology.h"
 #include "core/text/characters.h"
 #include "core/text/escape.h"
 #include "report/number_text.h"

@@ -7,6 +7,8 @@
 #include <set>
 #include <tuple>
 
+#include "cluster/cluster.h"
+#include "cluster/topology.h"
 #include "cluster/write_cluster.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"

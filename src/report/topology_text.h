@@ -4,10 +4,11 @@
 
 #include <string>
 
-#include "cluster/cluster.h"
 #include "core/text/written.h"
 
 namespace stepcast {
+
+struct Cluster;
 
 Written topology_table(const Cluster& cluster);  // what there is of each kind
 Written topology_json(const Cluster& cluster);   // every vertex and link

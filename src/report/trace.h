@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "core/text/written.h"
-#include "predict/prediction.h"
 #include "validate/validation.h"
 
 namespace stepcast {
+
+struct Prediction;
+struct Scenario;
+struct TraceSlice;
 
 // Needs a prediction made with PredictOptions::trace.
 Written trace_json(const Scenario& scenario, const Prediction& prediction);

@@ -9,6 +9,9 @@
 
 namespace stepcast {
 
+struct Prediction;
+struct Scenario;
+
 Written validation_json(const Scenario& scenario, const Validation& validation);
 // The forecast alone, for a layout that does not fit and so did not run.
 Written validation_json(const Scenario& scenario, const Prediction& too_large);

@@ -10,6 +10,9 @@
 
 namespace stepcast {
 
+struct Scenario;
+struct TraceSlice;
+
 // Text or Markdown: figures side by side, where the step went, the operations that differ most, the
 // verdict.
 Written validation_table(const Scenario& scenario, const Validation& validation,

@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "layout/scenario.h"
 #include "plan/launchable.h"
+#include "plan/search.h"
+#include "plan/space.h"
 
 namespace stepcast {
 

@@ -11,6 +11,8 @@
 
 namespace stepcast {
 
+struct SearchOptions;
+
 // One question: the planner of the layouts that it asks about, or the rules against all of them.
 struct WhyNotQuestion {
   std::string asked;  // "tp=4,pp=8"

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "schedule/schedule.h"
+
 namespace stepcast {
 namespace {
 

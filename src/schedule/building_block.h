@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "schedule/schedule.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
+
+struct Pipeline;
 
 // Slots of micro-batch 0 on one stage: forward on the way down, forward on the way up, gradient of
 // the chunk on the way up, gradient of the chunk on the way down.

@@ -7,7 +7,7 @@
 
 #include <array>
 
-#include "schedule/schedule.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
 

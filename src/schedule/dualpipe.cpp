@@ -3,7 +3,10 @@
 // micro-batches, and meet in the middle. Stages that mirror each other run the same passes.
 #include <algorithm>
 
+#include "schedule/schedule.h"
+
 #include "schedule/dual_pipe_order.h"
+#include "schedule/schedule_kind.h"
 
 namespace stepcast {
 namespace {

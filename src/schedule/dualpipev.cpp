@@ -2,6 +2,9 @@
 // DualPipeV: the model goes down the stages and comes back up.
 #include "schedule/dual_pipe_order.h"
 
+#include "schedule/schedule.h"
+#include "schedule/schedule_kind.h"
+
 namespace stepcast {
 namespace {
 

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "schedule/order_replay.h"
+#include "schedule/pass_times.h"
+#include "schedule/schedule.h"
 #include "schedule/stage_clock.h"
 
 namespace stepcast {

@@ -7,9 +7,12 @@
 #include <optional>
 #include <vector>
 
-#include "schedule/schedule.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
+
+struct PassTimes;
+struct Pipeline;
 
 struct GreedyPolicy {
   // Which passes go first where several could run: see kPreferences in the source.

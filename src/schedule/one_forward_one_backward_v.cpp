@@ -4,6 +4,9 @@
 // row there is a pause for a forward, so that no two passes share a slot.
 #include "schedule/building_block.h"
 
+#include "schedule/schedule.h"
+#include "schedule/schedule_kind.h"
+
 namespace stepcast {
 namespace {
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "schedule/schedule.h"
+
 namespace stepcast {
 namespace {
 

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "core/error.h"
-#include "schedule/schedule.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
+
+struct Pipeline;
 
 // Each chunk's micro-batches run forward once, then backward once (whole, or the input's and then
 // the weights' gradient), and no stages wait for each other in a circle; `file` goes into the

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include "schedule/pass_times.h"
+#include "schedule/schedule.h"
+
 namespace stepcast {
 namespace {
 

@@ -7,9 +7,12 @@
 #include <optional>
 #include <vector>
 
-#include "schedule/schedule.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
+
+struct PassTimes;
+struct Pipeline;
 
 struct OrderSpan {
   double longest = 0;        // of any stage, from its first begin to its last end

@@ -11,30 +11,11 @@
 #include <vector>
 
 #include "core/result.h"
+#include "schedule/pass.h"
 #include "schedule/pass_times.h"
+#include "schedule/schedule_kind.h"
 
 namespace stepcast {
-
-// Backward runs as one pass, or apart: input gradients, which the stage before waits for, and
-// weight gradients, which nobody waits for.
-enum class Pass { kForward, kBackward, kInputGradient, kWeightGradient };
-inline constexpr int kPasses = 4;
-const char* name_of(Pass pass);  // "forward"
-
-struct Slot {
-  Pass pass;
-  std::int32_t micro_batch;
-  std::int32_t chunk;  // local index on its stage, 0 .. chunks-1
-  bool operator==(const Slot&) const = default;
-};
-
-using StageOrder = std::vector<Slot>;
-
-// Model chunk c sits on stage c mod stages; a folded model comes back up: chunk c of the second
-// half sits on stage 2*stages-1-c, so that the last chunk is beside the first. A mirrored model has
-// as many chunks as stages and stands on them twice: the first half of the micro-batches goes down
-// and meets chunk c on stage c, the second half comes up and meets it on stage stages-1-c.
-enum class Placement { kStraight, kFolded, kMirrored };
 
 // Two passes that may run beside each other (`layout.overlap.ep`): a backward and the forward
 // behind it in the order, or a forward and the backward behind it.
@@ -103,15 +84,9 @@ struct Schedule {
   bool feeds_both_ends() const { return placement == Placement::kMirrored; }
 };
 
-// A row of schedules().
-enum class ScheduleKind : std::uint8_t {};
-
 std::span<const Schedule* const> schedules();
 std::vector<std::string> made_schedules();  // the names of those with an order
 const Schedule& rules_of(ScheduleKind kind);
-const char* name_of(ScheduleKind kind);
-ScheduleKind schedule_named(std::string_view name);  // which must be there
-ScheduleKind default_schedule();                     // 1f1b
 
 // One order per stage, of a schedule that has them. `times`: of a schedule that asks for them;
 // where there are none, all passes take the same.

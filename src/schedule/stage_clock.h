@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "schedule/schedule.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
 

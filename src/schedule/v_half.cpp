@@ -3,6 +3,9 @@
 // each other two slots apart from stage to stage, but one slot apart on the way back up.
 #include "schedule/building_block.h"
 
+#include "schedule/schedule.h"
+#include "schedule/schedule_kind.h"
+
 namespace stepcast {
 namespace {
 

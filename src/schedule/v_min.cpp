@@ -3,6 +3,9 @@
 // hold. Each stage runs a pass in the slot behind its neighbour's, so that every hop is waited for.
 #include "schedule/building_block.h"
 
+#include "schedule/schedule.h"
+#include "schedule/schedule_kind.h"
+
 namespace stepcast {
 namespace {
 

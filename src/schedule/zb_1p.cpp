@@ -3,6 +3,8 @@
 // the memory of 1F1B.
 #include "schedule/zero_bubble.h"
 
+#include "schedule/schedule.h"
+
 namespace stepcast {
 namespace {
 

@@ -3,6 +3,8 @@
 // twice the memory of 1F1B. The gradient norm is checked after the step, so that no stage waits.
 #include "schedule/zero_bubble.h"
 
+#include "schedule/schedule.h"
+
 namespace stepcast {
 namespace {
 

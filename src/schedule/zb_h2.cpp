@@ -3,6 +3,8 @@
 // take the same, whatever they take. It leaves no bubble where they do.
 #include "schedule/zero_bubble.h"
 
+#include "schedule/schedule.h"
+
 namespace stepcast {
 namespace {
 

@@ -10,6 +10,9 @@
 #include <deque>
 #include <optional>
 
+#include "schedule/pass_times.h"
+#include "schedule/schedule.h"
+#include "schedule/schedule_kind.h"
 #include "schedule/stage_clock.h"
 #include "schedule/zero_bubble.h"
 

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <optional>
 
+#include "schedule/pass_times.h"
+#include "schedule/schedule.h"
 #include "schedule/stage_clock.h"
 
 namespace stepcast {

@@ -5,9 +5,12 @@
 
 #include <vector>
 
-#include "schedule/schedule.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
+
+struct PassTimes;
+struct Pipeline;
 
 // One chunk per stage; empty where nothing can run within the limit. A stage holds at most `limit`
 // micro-batches. One whose input gradient is there and whose weight gradient is not counts as

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/quantity.h"
 #include "core/result.h"
 #include "stepcast/data.h"

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <string>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "stepcast/check.h"
 #include "stepcast/compare.h"
 #include "stepcast/plan.h"

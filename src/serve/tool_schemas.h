@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "stepcast/data.h"
 
 namespace stepcast {

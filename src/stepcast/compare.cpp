@@ -11,6 +11,7 @@
 #include "core/machine_errors.h"
 #include "core/parallel.h"
 #include "core/text/escape.h"
+#include "layout/read_scenario.h"
 #include "report/compare_report.h"
 #include "stepcast/detail/data_root.h"
 #include "stepcast/detail/read_scenario.h"

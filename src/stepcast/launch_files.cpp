@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+#include "core/json.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
+#include "predict/pricing.h"
 #include "predict/timed_orders.h"
 #include "recipes/export.h"
 #include "stepcast/detail/data_root.h"

@@ -6,11 +6,14 @@
 #include <algorithm>
 
 #include "core/assert.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "layout/scenario_input.h"
 #include "plan/offers/layout_ranking.h"
 #include "plan/planner.h"
+#include "plan/search.h"
+#include "plan/space.h"
 #include "report/plan_entry.h"
 #include "report/plan_report.h"
 #include "report/why_not.h"

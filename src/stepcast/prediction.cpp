@@ -3,6 +3,8 @@
 
 #include <optional>
 
+#include "cost/profile.h"
+#include "layout/scenario.h"
 #include "plan/offers/layout_ranking.h"
 #include "plan/what_if.h"
 #include "predict/choose_profile.h"

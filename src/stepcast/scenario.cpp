@@ -2,10 +2,13 @@
 #include "stepcast/scenario.h"
 
 #include "core/assert.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "core/text_file.h"
 #include "layout/override.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "stepcast/detail/data_root.h"
 #include "stepcast/detail/read_scenario.h"
 

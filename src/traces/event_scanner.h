@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/result.h"
 
 namespace stepcast {

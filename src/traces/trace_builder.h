@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "traces/event_scanner.h"
 #include "traces/profiler_trace.h"
 

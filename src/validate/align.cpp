@@ -6,6 +6,9 @@
 #include <cmath>
 #include <regex>
 
+#include "layout/scenario.h"
+#include "predict/prediction.h"
+
 namespace stepcast {
 namespace {
 

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "core/result.h"
-#include "layout/scenario.h"
 #include "predict/measured_errors.h"
-#include "predict/prediction.h"
 #include "validate/suite.h"
 
 namespace stepcast {
+
+struct Prediction;
+struct Scenario;
 
 // A case contradicts itself when it ran but its scenario says that it could not.
 enum class Contradiction { kIllegal, kDoesNotFit };

@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "core/error.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 
 namespace stepcast {

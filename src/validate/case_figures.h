@@ -6,10 +6,11 @@
 #include <optional>
 #include <span>
 
-#include "core/json.h"
 #include "core/json_field.h"
 
 namespace stepcast {
+
+class JsonValue;
 
 struct CaseFigures {
   std::optional<double> step_time_s = {};

@@ -10,8 +10,12 @@
 #include "core/json.h"
 #include "core/machine_errors.h"
 #include "core/parallel.h"
+#include "cost/profile.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "predict/choose_profile.h"
 #include "predict/mechanisms.h"
+#include "predict/prediction.h"
 
 namespace stepcast {
 namespace {

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "layout/scenario.h"
-#include "predict/prediction.h"
 #include "validate/align.h"
 #include "validate/suite.h"
 #include "validate/summary.h"
 
 namespace stepcast {
+
+struct DataFolders;
 
 struct CheckOptions {
   bool fold = true;

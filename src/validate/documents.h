@@ -2,11 +2,12 @@
 // Reads what one document says of recorded runs, and of one rank of a run.
 #pragma once
 
-#include "core/json.h"
 #include "validate/rank_file.h"
 #include "validate/suite.h"
 
 namespace stepcast {
+
+struct Program;
 
 Result<Suite> read_suite(JsonDocument& document);
 

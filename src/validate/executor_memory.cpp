@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "memory/device_footprint.h"
+#include "predict/prediction.h"
+#include "program/program.h"
 
 namespace stepcast {
 

@@ -3,10 +3,12 @@
 // of CUDA's, without a caching allocator's gaps, and libraries have their workspace.
 #pragma once
 
-#include "predict/prediction.h"
 #include "program/executor_workspace.h"
 
 namespace stepcast {
+
+struct Prediction;
+struct Scenario;
 
 void count_executor_memory(const Scenario& scenario, AttentionBy attention, Prediction& forecast);
 

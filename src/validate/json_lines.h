@@ -2,7 +2,7 @@
 // JSON for files that people review: what changes is a line of the difference.
 #pragma once
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "core/text/written.h"
 
 namespace stepcast {

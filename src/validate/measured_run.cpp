@@ -5,7 +5,9 @@
 #include <map>
 
 #include "core/statistics.h"
+#include "layout/scenario.h"
 #include "predict/attribution.h"
+#include "predict/prediction.h"
 #include "validate/measured_timeline.h"
 
 namespace stepcast {

@@ -7,10 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "predict/prediction.h"
+#include "operation/memory_parts.h"
+#include "predict/time_parts.h"
 #include "validate/rank_file.h"
 
 namespace stepcast {
+
+struct Program;
+struct Scenario;
 
 // The median and two quantiles over the measured steps.
 struct Spread {

@@ -5,6 +5,9 @@
 #include <map>
 
 #include "predict/attribution.h"
+#include "predict/prediction.h"
+#include "program/instruction.h"
+#include "program/program.h"
 
 namespace stepcast {
 namespace {

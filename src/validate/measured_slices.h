@@ -4,10 +4,12 @@
 
 #include <vector>
 
-#include "predict/prediction.h"
 #include "validate/rank_file.h"
 
 namespace stepcast {
+
+struct Program;
+struct TraceSlice;
 
 // The passes and collectives of the step whose length is the median. They are those of the lowest
 // rank of each stage, or of the only rank that ran, with its stage as rank class. Times are

@@ -10,10 +10,12 @@
 #include <memory>
 #include <vector>
 
-#include "predict/prediction.h"
+#include "predict/time_parts.h"
 #include "validate/rank_file.h"
 
 namespace stepcast {
+
+struct Program;
 
 struct MeasuredTimeline {
   double step_end = 0;  // of the last work on the compute stream

@@ -8,9 +8,10 @@
 
 #include "core/quantity.h"
 #include "layout/rank_grid.h"
-#include "program/program.h"
 
 namespace stepcast {
+
+struct Program;
 
 // The rank would have exchanged this in a step.
 struct LeftOut {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/json_fields.h"
+#include "program/program.h"
 #include "validate/documents.h"
 
 namespace stepcast {

@@ -8,16 +8,18 @@
 #include <vector>
 
 #include "core/enum_names.h"
-#include "core/json.h"
 #include "core/json_field.h"
 #include "core/processor_use.h"
 #include "core/quantity.h"
 #include "core/result.h"
 #include "layout/rank_grid.h"
+#include "operation/memory_parts.h"
+#include "operation/phase.h"
 #include "operation/signature.h"
-#include "program/program.h"
 
 namespace stepcast {
+
+struct Program;
 
 inline constexpr double kAnyNumber = std::numeric_limits<double>::max();
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/enum_names.h"
-#include "core/json.h"
 #include "core/json_field.h"
 #include "core/json_tree.h"
 #include "core/quantity.h"

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/json.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
 #include "core/text_file.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "predict/operation_table.h"
+#include "predict/prediction.h"
 #include "program/executable.h"
 #include "validate/baseline_drift.h"
 #include "validate/measured_run.h"

@@ -9,6 +9,8 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "validate/baseline.h"
 #include "validate/baseline_document.h"
 #include "validate/json_lines.h"

@@ -17,6 +17,9 @@
 
 namespace stepcast {
 
+struct Accelerator;
+struct Scenario;
+
 // A run depends on these facts beside its scenario.
 struct RunFacts {
   std::string backend;  // "cpu", "cuda"

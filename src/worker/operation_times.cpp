@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/operation_times.h"
 
+#include "operation/operation.h"
 #include "operation/signature.h"
 
 namespace stepcast {

@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "execute/operation_observer.h"
+#include "operation/phase.h"
 
 namespace stepcast {
+
+struct Operation;
 
 class OperationTimes final : public OperationObserver {
  public:

@@ -13,6 +13,7 @@
 #include "calibrate/protocol/processor_watch.h"
 #include "core/statistics.h"
 #include "execute/whole_model.h"
+#include "layout/scenario.h"
 #include "program/executable.h"
 #include "program/reference_scenario.h"
 #include "worker/operation_times.h"

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <string>
 
+#include "core/json.h"
+
 namespace stepcast {
 namespace {
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 

@@ -11,6 +11,7 @@
 
 #include "calibrate/import/imported_profile.h"
 #include "calibrate/profile_writer.h"
+#include "core/json.h"
 #include "core/temporary_folder.h"
 #include "cost/collective_cost.h"
 #include "cost/kernel_cost.h"

@@ -5,6 +5,7 @@
 
 #include "calibrate/gpu_kernel_kind.h"
 #include "calibrate/import/imported_profile.h"
+#include "calibrate/kind_of_operation.h"
 #include "calibrate/profile_writer.h"
 #include "core/each.h"
 #include "cost/collective_cost.h"

@@ -9,6 +9,7 @@
 #include "calibrate/protocol/needed_grid.h"
 #include "core/each.h"
 #include "operation/signature.h"
+#include "program/program.h"
 #include "scenario_from.h"
 
 namespace stepcast {

@@ -23,7 +23,10 @@
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 #include "launch/rank_report.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "operation/signature.h"
+#include "program/program.h"
 
 namespace {
 

@@ -13,8 +13,11 @@
 #include <thread>
 
 #include "core/atomic_file.h"
+#include "core/json.h"
 #include "launch/rank_report.h"
 #include "layout/rank_grid.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "program/program.h"
 
 namespace {

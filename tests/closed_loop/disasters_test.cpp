@@ -21,9 +21,9 @@
 #include "cli/program.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "gpt_case.h"
 #include "launch/default_signals.h"
 #include "places.h"
-#include "scenario_from.h"
 
 namespace stepcast::testing {
 namespace {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/json.h"
 #include "core/statistics.h"
 #include "cost/collective_fixture.h"
 #include "places.h"

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cost/profile.h"
+
 namespace stepcast {
 namespace {
 

@@ -6,6 +6,9 @@
 
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
+#include "operation/gradient_work.h"
+#include "operation/operation.h"
+#include "operation/phase.h"
 
 namespace stepcast {
 namespace {

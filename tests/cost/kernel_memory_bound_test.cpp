@@ -3,6 +3,9 @@
 
 #include "cost/kernel_cost.h"
 #include "cost/memory_bound_cost.h"
+#include "operation/gradient_work.h"
+#include "operation/operation.h"
+#include "operation/phase.h"
 #include "operation/steps.h"
 
 namespace stepcast {

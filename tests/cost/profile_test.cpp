@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "core/temporary_folder.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"

@@ -10,6 +10,10 @@
 #include "report/trace.h"
 #include "scenario_from.h"
 
+namespace stepcast {
+struct Scenario;
+}  // namespace stepcast
+
 namespace stepcast::testing {
 
 inline Prediction traced_prediction(const Scenario& scenario) {

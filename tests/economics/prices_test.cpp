@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cluster/cluster.h"
 #include "core/temporary_folder.h"
 #include "places.h"
 

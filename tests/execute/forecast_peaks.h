@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "layout/scenario.h"
 #include "predict/memory_replay.h"
 #include "threaded_training.h"
 

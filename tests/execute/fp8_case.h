@@ -9,6 +9,10 @@
 
 #include "variant_case.h"
 
+namespace stepcast {
+struct Scenario;
+}  // namespace stepcast
+
 namespace stepcast::testing {
 
 struct Fp8Case {

@@ -13,6 +13,7 @@
 
 #include "asynchronous_program.h"
 #include "operation/signature.h"
+#include "program/run_key.h"
 #include "program/walk.h"
 #include "threaded_training.h"
 

@@ -7,7 +7,15 @@
 #include <map>
 #include <vector>
 
+#include "core/data_type.h"
 #include "core/each.h"
+#include "layout/axis_group.h"
+#include "layout/layout.h"
+#include "layout/rank_grid.h"
+#include "operation/collective_kind.h"
+#include "program/instruction.h"
+#include "program/program.h"
+#include "program/rank_stream.h"
 
 namespace stepcast {
 namespace {

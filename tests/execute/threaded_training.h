@@ -18,6 +18,7 @@
 #include "execute/host_device.h"
 #include "execute/role_runner.h"
 #include "execute/whole_model.h"
+#include "layout/scenario.h"
 #include "scenario_from.h"
 
 namespace stepcast::testing {

@@ -7,6 +7,10 @@
 
 #include "scenario_from.h"
 
+namespace stepcast {
+struct Scenario;
+}  // namespace stepcast
+
 namespace stepcast::testing {
 
 struct VariantCase {

@@ -4,6 +4,7 @@
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "faults/fault.h"
+#include "layout/data_folders.h"
 #include "scenario_text.h"
 
 namespace stepcast::testing {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "scenario_from.h"
+#include "gpt_case.h"
 
 namespace stepcast::testing {
 

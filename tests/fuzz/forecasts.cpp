@@ -5,7 +5,10 @@
 #include "fuzz/lines.h"
 #include "fuzz/readers.h"
 #include "fuzz/target.h"
+#include "layout/layout.h"
 #include "layout/override.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "predict/prediction.h"
 
 namespace stepcast::fuzz {

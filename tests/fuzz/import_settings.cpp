@@ -3,6 +3,8 @@
 #include "core/json_tree.h"
 #include "fuzz/readers.h"
 #include "fuzz/target.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "recipes/import.h"
 
 namespace stepcast::fuzz {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cost/profile.h"
 #include "cost/profile_document.h"
 #include "fuzz/readers.h"
 #include "fuzz/target.h"

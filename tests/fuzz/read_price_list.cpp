@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cluster/cluster.h"
 #include "economics/price_document.h"
 #include "fuzz/readers.h"
 #include "fuzz/target.h"

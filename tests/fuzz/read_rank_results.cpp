@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuzz/readers.h"
 #include "fuzz/target.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "program/program.h"
 #include "validate/documents.h"
 

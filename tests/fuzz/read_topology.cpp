@@ -2,6 +2,7 @@
 #include "cluster/cluster.h"
 #include "fuzz/readers.h"
 #include "fuzz/target.h"
+#include "layout/data_folders.h"
 
 namespace stepcast::fuzz {
 

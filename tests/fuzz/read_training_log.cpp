@@ -2,6 +2,7 @@
 
 #include "fuzz/readers.h"
 #include "fuzz/target.h"
+#include "layout/data_folders.h"
 #include "logs/log_figures.h"
 #include "logs/printed_settings.h"
 #include "logs/training_log.h"

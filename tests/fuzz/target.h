@@ -7,8 +7,15 @@
 #include <span>
 #include <string_view>
 
-#include "cluster/cluster.h"
-#include "layout/scenario.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/result.h"
+
+namespace stepcast {
+
+struct Cluster;
+struct DataFolders;
+}  // namespace stepcast
 
 namespace stepcast::fuzz {
 

@@ -6,9 +6,11 @@
 #include <cstdlib>
 #include <string>
 
+#include "cluster/cluster.h"
 #include "core/json_tree.h"
 #include "fuzz/readers.h"
 #include "fuzz/target.h"
+#include "layout/data_folders.h"
 #include "places.h"
 
 namespace stepcast::fuzz {

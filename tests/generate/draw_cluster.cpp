@@ -3,7 +3,11 @@
 // base; graphs with uneven nodes, thin cables and missing NICs; this machine.
 #include <fmt/format.h>
 
+#include "core/json.h"
+
+#include "generate/legal_scenario.h"
 #include "generate/sketch.h"
+#include "layout/data_folders.h"
 
 namespace stepcast::generate {
 namespace {

@@ -5,6 +5,8 @@
 
 #include "generate/sketch.h"
 #include "layout/fp8_recipe.h"
+#include "layout/framework.h"
+#include "schedule/schedule.h"
 
 namespace stepcast::generate {
 namespace {

@@ -9,6 +9,7 @@
 #include "generate/sketch.h"
 #include "layout/choices.h"
 #include "layout/pipeline.h"
+#include "schedule/schedule.h"
 
 namespace stepcast::generate {
 namespace {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models: those that ship, native objects with every trait, and configurations of Hugging Face's
 // families. Most are small, so that many scenarios take little time.
+#include "core/json.h"
+#include "generate/legal_scenario.h"
 #include "generate/sketch.h"
+#include "layout/data_folders.h"
 #include "model/import_model.h"
 
 namespace stepcast::generate {

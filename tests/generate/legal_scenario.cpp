@@ -4,7 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/assert.h"
+#include "core/json.h"
 #include "generate/sketch.h"
+#include "layout/framework.h"
+#include "layout/read_scenario.h"
 #include "places.h"
 
 namespace stepcast::generate {

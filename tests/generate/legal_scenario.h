@@ -6,7 +6,12 @@
 #include <cstdint>
 #include <string>
 
+#include "core/result.h"
 #include "layout/scenario.h"
+
+namespace stepcast {
+struct DataFolders;
+}  // namespace stepcast
 
 namespace stepcast::generate {
 

@@ -8,6 +8,7 @@
 #include "predict/memory_replay.h"
 #include "predict/pricing.h"
 #include "predict/timed_orders.h"
+#include "program/program.h"
 #include "report/breakdown.h"
 
 namespace stepcast::generate {

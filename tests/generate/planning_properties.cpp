@@ -6,12 +6,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/json.h"
 #include "core/text/escape.h"
 #include "generate/property.h"
+#include "layout/data_folders.h"
 #include "layout/framework.h"
+#include "layout/keys.h"
 #include "layout/override.h"
+#include "layout/read_scenario.h"
 #include "plan/launchable.h"
 #include "plan/planner.h"
+#include "plan/search.h"
 #include "recipes/export.h"
 #include "recipes/import.h"
 #include "recipes/launch_format.h"

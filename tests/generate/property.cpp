@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <exception>
 
+#include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/data_folders.h"
 #include "places.h"
 #include "report/prediction_json.h"
 #include "report/run_report.h"

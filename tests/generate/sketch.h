@@ -8,9 +8,13 @@
 
 #include "cluster/cluster.h"
 #include "generate/draw.h"
-#include "generate/legal_scenario.h"
-#include "layout/framework.h"
 #include "model/model.h"
+
+namespace stepcast {
+
+struct FrameworkTraits;
+struct Schedule;
+}  // namespace stepcast
 
 namespace stepcast::generate {
 

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <random>
 
+#include "layout/layout.h"
+
 #include "layout/pipeline.h"
 
 namespace stepcast {

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "core/each.h"
+#include "core/json.h"
 #include "layout/scenario_input.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

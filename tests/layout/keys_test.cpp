@@ -7,8 +7,10 @@
 #include <set>
 
 #include "core/each.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/read_scenario.h"
 #include "layout/scenario_input.h"
 
 namespace stepcast {

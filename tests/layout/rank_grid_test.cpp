@@ -9,6 +9,8 @@
 #include <set>
 
 #include "core/each.h"
+#include "layout/layout.h"
+#include "schedule/schedule_kind.h"
 
 namespace stepcast {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/read_scenario.h"
 #include "model/import_model.h"
 #include "scenario_from.h"
 

@@ -7,9 +7,14 @@
 #include <cctype>
 #include <set>
 
+#include "core/json.h"
 #include "core/json_tree.h"
+#include "core/result.h"
 #include "core/text/escape.h"
 #include "layout/bad_scenarios.h"
+#include "layout/data_folders.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "places.h"
 
 namespace stepcast {

@@ -11,6 +11,7 @@
 #include "core/json_tree.h"
 #include "layout/pipeline.h"
 #include "scenario_from.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/json.h"
 #include "core/json_tree.h"
+#include "layout/data_folders.h"
+#include "layout/read_scenario.h"
 #include "layout/scenario.h"
 #include "places.h"
 

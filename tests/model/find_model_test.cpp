@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "model/import_model.h"
+#include "model/model.h"
 #include "model/shipped_folder.h"
 
 namespace stepcast {

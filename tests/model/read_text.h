@@ -8,7 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "core/json.h"
 #include "model/import_model.h"
+#include "model/model.h"
 
 namespace stepcast {
 

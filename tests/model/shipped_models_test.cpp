@@ -8,6 +8,7 @@
 #include "core/each.h"
 #include "core/json.h"
 #include "model/import_model.h"
+#include "model/model.h"
 #include "model/shipped_folder.h"
 
 namespace stepcast {

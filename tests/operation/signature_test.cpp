@@ -5,6 +5,18 @@
 
 #include <set>
 
+#include "core/data_type.h"
+#include "layout/axis_group.h"
+#include "model/model.h"
+#include "operation/attention_parts.h"
+#include "operation/collective_kind.h"
+#include "operation/gradient_work.h"
+#include "operation/layer_parts.h"
+#include "operation/memory_bound.h"
+#include "operation/operation.h"
+#include "operation/phase.h"
+#include "operation/product.h"
+
 namespace stepcast {
 namespace {
 

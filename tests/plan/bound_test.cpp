@@ -8,8 +8,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "layout/data_folders.h"
 #include "plan/planning.h"
 #include "plan/random_open_scenario.h"
+#include "predict/prediction.h"
 
 namespace stepcast {
 namespace {

@@ -9,8 +9,13 @@
 #include <vector>
 
 #include "core/json.h"
+#include "layout/data_folders.h"
+#include "layout/scenario.h"
 #include "places.h"
+#include "plan/layout_choice.h"
 #include "plan/planner.h"
+#include "plan/space.h"
+#include "plan/space_count.h"
 
 namespace stepcast {
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/text/escape.h"
+#include "layout/read_scenario.h"
 #include "plan/layout_code.h"
 #include "plan/planning.h"
 #include "plan/space.h"

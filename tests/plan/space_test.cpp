@@ -7,8 +7,11 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/read_scenario.h"
 #include "plan/layout_code.h"
 #include "plan/planning.h"
+#include "plan/search.h"
+#include "plan/search_result.h"
 
 namespace stepcast {
 namespace {

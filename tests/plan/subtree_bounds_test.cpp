@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/each.h"
+#include "plan/bound.h"
 #include "plan/planning.h"
 #include "plan/random_open_scenario.h"
 

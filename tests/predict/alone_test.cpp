@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "core/each.h"
+#include "cost/profile.h"
+#include "layout/framework.h"
 #include "predict/choose_profile.h"
 #include "predict/operation_table.h"
 #include "predict/prediction.h"

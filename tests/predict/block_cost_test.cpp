@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cost/collective_cost.h"
+#include "program/instruction.h"
 #include "scenario_from.h"
 
 namespace stepcast {

@@ -8,6 +8,11 @@
 #include "core/each.h"
 #include "expert_scenarios.h"
 #include "layout/framework.h"
+#include "operation/collective.h"
+#include "operation/expert_parts.h"
+#include "operation/gradient_work.h"
+#include "operation/operation.h"
+#include "operation/phase.h"
 
 namespace stepcast {
 namespace {

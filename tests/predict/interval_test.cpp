@@ -16,6 +16,7 @@
 #include "core/json_tree.h"
 #include "places.h"
 #include "predict/mechanisms.h"
+#include "predict/prediction.h"
 #include "scenario_from.h"
 
 namespace stepcast {

@@ -17,7 +17,9 @@
 #include "layout/fp8_recipe.h"
 #include "model/import_model.h"
 #include "predict/memory_replay.h"
+#include "program/program.h"
 #include "scenario_from.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -7,6 +7,8 @@
 #include <stdexcept>
 
 #include "program/decoder_layer.h"
+#include "program/instruction.h"
+#include "program/program.h"
 #include "scenario_from.h"
 
 namespace stepcast {

@@ -8,8 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "cluster/host_link.h"
 #include "core/each.h"
+#include "program/instruction.h"
+#include "program/program.h"
+#include "program/waits.h"
 #include "scenario_from.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
 namespace {

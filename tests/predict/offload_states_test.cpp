@@ -6,11 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cluster/host_link.h"
 #include "core/each.h"
 #include "core/temporary_folder.h"
 #include "places.h"
 #include "predict/host_update.h"
 #include "predict/prediction.h"
+#include "program/instruction.h"
+#include "program/program.h"
 #include "scenario_from.h"
 
 namespace stepcast {

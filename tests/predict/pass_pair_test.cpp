@@ -16,6 +16,7 @@
 #include "predict/block_replay.h"
 #include "predict/prediction.h"
 #include "program/program.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -7,6 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "layout/scenario.h"
+#include "predict/prediction.h"
 #include "predict/pricing.h"
 #include "predict/record_trace.h"
 #include "predict/timeline.h"

@@ -54,7 +54,7 @@ struct Found {
   Stamps stamps;
 };
 
-Prediction forecast(const GptCase& c, const PredictOptions& options = {}) {
+Prediction forecast_of(const GptCase& c, const PredictOptions& options = {}) {
   auto prediction = predict(scenario_from(text_of(c)), source_folders(), options);
   EXPECT_TRUE(prediction.has_value()) << text_of(c);
   return prediction ? std::move(*prediction) : Prediction{};
@@ -129,8 +129,8 @@ TEST(Stamps, AreNotMadeWhereNothingIsShared) {
 TEST(StampedPasses, LoseTimeToTheTrafficBesideThem) {
   for (const GptCase& c : {over_nodes(8, 1, 2), over_nodes(8, 2, 2)}) {
     ASSERT_FALSE(Found(c).stamps.empty());
-    const double shared = forecast(c).step_time.value();
-    const double alone = forecast(c, {.contention = false}).step_time.value();
+    const double shared = forecast_of(c).step_time.value();
+    const double alone = forecast_of(c, {.contention = false}).step_time.value();
     EXPECT_GT(shared, alone * 1.01);
   }
 }
@@ -141,9 +141,9 @@ TEST(StampedPasses, GiveTheTimesOfTheirKernelsAndOfEveryRank) {
        {over_nodes(8, 1, 2), over_nodes(8, 2, 1), over_nodes(8, 2, 2), over_nodes(2, 2, 4)}) {
     const bool shares = !Found(c).stamps.empty();
     stamped += shares ? 1 : 0;
-    const Prediction folded = forecast(c);
-    const Prediction whole = forecast(c, {.fold = false});
-    const Prediction expanded = forecast(c, {.expand = true});
+    const Prediction folded = forecast_of(c);
+    const Prediction whole = forecast_of(c, {.fold = false});
+    const Prediction expanded = forecast_of(c, {.expand = true});
     const double step = folded.step_time.value();
     EXPECT_NEAR(whole.step_time.value(), step, 1e-9 * step) << text_of(c);
     EXPECT_NEAR(expanded.step_time.value(), step, 1e-9 * step + 1e-7) << text_of(c);

@@ -11,8 +11,14 @@
 #include <vector>
 
 #include "cost/kernel_cost.h"
+#include "layout/scenario.h"
+#include "operation/operation.h"
 #include "operation/signature.h"
+#include "program/block.h"
+#include "program/block_kind.h"
+#include "program/program.h"
 #include "program/walk.h"
+#include "schedule/pass.h"
 
 namespace stepcast::testing {
 

@@ -7,7 +7,12 @@
 #include <array>
 
 #include "core/seeded_random.h"
+#include "operation/block_stream.h"
+#include "operation/operation.h"
+#include "operation/phase.h"
+#include "operation/product.h"
 #include "program/liveness.h"
+#include "program/program.h"
 
 namespace stepcast {
 namespace {

@@ -9,7 +9,11 @@
 #include <functional>
 #include <string>
 
+#include "cluster/host_link.h"
+#include "program/instruction.h"
+#include "program/program.h"
 #include "scenario_from.h"
+#include "schedule/pass.h"
 
 namespace stepcast {
 namespace {

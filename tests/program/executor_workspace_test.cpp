@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "operation/attention_parts.h"
+#include "program/program.h"
 #include "scenario_from.h"
 
 namespace stepcast {

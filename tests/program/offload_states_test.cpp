@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "cluster/host_link.h"
 #include "core/each.h"
 #include "memory/states.h"
 #include "program/executable.h"
+#include "program/instruction.h"
 #include "program/optimizer.h"
+#include "program/program.h"
 #include "scenario_from.h"
 
 namespace stepcast {

@@ -10,9 +10,13 @@
 #include "program/decoder_layer.h"
 #include "program/embedding_block.h"
 #include "program/head_block.h"
+#include "program/instruction.h"
 #include "program/liveness.h"
+#include "program/program.h"
+#include "program/rank_stream.h"
 #include "scenario_from.h"
 #include "schedule/order_check.h"
+#include "schedule/schedule.h"
 #include "split_orders.h"
 
 namespace stepcast {

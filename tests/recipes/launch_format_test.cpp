@@ -6,6 +6,8 @@
 
 #include <set>
 
+#include "layout/framework.h"
+
 namespace stepcast {
 namespace {
 

@@ -14,6 +14,7 @@
 #include "core/text/escape.h"
 #include "core/text_file.h"
 #include "layout/framework.h"
+#include "layout/read_scenario.h"
 #include "places.h"
 #include "predict/prediction.h"
 #include "random_scenario.h"

@@ -7,6 +7,7 @@
 #include "core/each.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/read_scenario.h"
 #include "model/import_native.h"
 #include "recipes/deepspeed.h"
 #include "recipes/export.h"

@@ -15,6 +15,7 @@
 #include "graphs/chakra_reader.h"
 #include "graphs/chakra_writer.h"
 #include "graphs/goal_reader.h"
+#include "layout/data_folders.h"
 #include "places.h"
 #include "replay/cluster_network.h"
 #include "replay/dimension_network.h"

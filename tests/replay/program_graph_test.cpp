@@ -9,6 +9,7 @@
 #include "core/each.h"
 #include "graphs/chakra_reader.h"
 #include "graphs/chakra_writer.h"
+#include "layout/data_folders.h"
 #include "predict/prediction.h"
 #include "replay/cluster_network.h"
 #include "replay/graph_replay.h"

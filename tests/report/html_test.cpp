@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/each.h"
+#include "program/block.h"
 #include "report/breakdown.h"
 #include "report/html/legend.h"
 #include "report/html/markup.h"

@@ -2,6 +2,7 @@
 // A forecast written by hand: two stages of two ranks, everything in round numbers.
 #pragma once
 
+#include "layout/scenario.h"
 #include "predict/prediction.h"
 
 namespace stepcast::testing {

@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cluster/host_link.h"
 #include "core/each.h"
 #include "predict/attribution.h"
+#include "program/instruction.h"
 #include "report/made_prediction.h"
 #include "report/memory_timeline.h"
 

@@ -10,6 +10,9 @@
 #include "core/each.h"
 #include "most_in_flight.h"
 #include "schedule/order_replay.h"
+#include "schedule/pass_times.h"
+#include "schedule/schedule.h"
+#include "schedule/schedule_kind.h"
 
 namespace stepcast {
 namespace {

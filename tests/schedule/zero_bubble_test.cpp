@@ -11,6 +11,9 @@
 #include "places.h"
 #include "schedule/order_check.h"
 #include "schedule/order_replay.h"
+#include "schedule/pass_times.h"
+#include "schedule/schedule.h"
+#include "schedule/schedule_kind.h"
 
 namespace stepcast {
 namespace {

@@ -23,6 +23,7 @@ import tidy_literals
 import tidy_notebooks
 import tidy_text
 import tidy_used
+import tidy_weight
 import tidy_words
 from tidy_tree import Tree
 
@@ -40,6 +41,7 @@ CHECKS = {
     "used": tidy_used.check,
     "citations": tidy_citations.check,
     "literals": tidy_literals.check,
+    "weight": tidy_weight.check,
     "words": tidy_words.check,
     "examples": tidy_examples.check,
     "escapes": tidy_escapes.check,

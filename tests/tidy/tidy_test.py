@@ -151,6 +151,19 @@ class Rules(unittest.TestCase):
         self.offends("headers", "src/core/a.h", "inline std::string a();\n", "alone")
         self.accepts("headers", "src/core/a.h", "#include <string>\ninline std::string a();\n")
 
+    def test_weight(self):
+        table = "tests/tidy/header_units.txt"
+        found = findings("weight", {table: "# allowed, header\n1 src/core/length.h\n"})
+        self.assertEqual(1, len(found), found)
+        self.assertTrue(found[0].startswith("src/core/length.h:1: 3 translation units"), found)
+        self.assertIn("sim/clock.h hands it on to 1", found[0])
+        self.accepts("weight", table, "3 src/core/length.h  1 sim/clock.h\n")
+        self.accepts("weight", table, "13 src/core/length.h\n")
+        self.offends("weight", table, "14 src/core/length.h\n", "lower it")
+        self.offends("weight", table, "1 src/core/width.h\n", "there is no")
+        declares = {table: "2 src/core/length.h\n", "sim/clock.h": SPDX + "int length();\n"}
+        self.assertEqual([], findings("weight", declares))
+
     def test_links(self):
         self.offends("links", "docs/a.md", "[a](b.md)\n", "does not exist")
         self.offends("links", "docs/a.md", "[a](page.md#second)\n", "no such heading")

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "predict/prediction.h"
+#include "validate/made_case_scenario.h"
 #include "validate/made_cases.h"
 
 namespace stepcast {

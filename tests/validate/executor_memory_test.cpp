@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "predict/prediction.h"
 #include "scenario_from.h"
 
 namespace stepcast {

@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "program/program.h"
+#include "program/rank_stream.h"
 #include "scenario_from.h"
 #include "validate/rank_file.h"
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/temporary_folder.h"
+#include "predict/prediction.h"
 #include "validate/made_run.h"
 #include "validate/measured_slices.h"
 

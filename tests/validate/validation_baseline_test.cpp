@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "validate/made_case_scenario.h"
 #include "validate/made_cases.h"
 
 namespace stepcast {

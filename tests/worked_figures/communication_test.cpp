@@ -8,6 +8,8 @@
 #include "cost/link_load.h"
 #include "cost/nccl_tuner.h"
 #include "program/decoder_layer.h"
+#include "program/instruction.h"
+#include "program/program.h"
 #include "worked_figures/worked_scenarios.h"
 
 namespace stepcast {

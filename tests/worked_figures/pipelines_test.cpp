@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "layout/layout.h"
 #include "layout/pipeline.h"
 #include "most_in_flight.h"
 

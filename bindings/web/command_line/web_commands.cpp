@@ -8,6 +8,7 @@
 #include "cli/check_acceptance.h"
 #include "cli/commands.h"
 #include "cli/plan_export.h"
+#include "core/json_tree.h"
 
 namespace stepcast::cli {
 namespace {

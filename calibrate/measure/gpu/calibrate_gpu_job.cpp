@@ -15,6 +15,7 @@
 #include "calibrate/device_name.h"
 #include "calibrate/gpu_kernel_kind.h"
 #include "calibrate/gpu_run.h"
+#include "calibrate/kind_of_operation.h"
 #include "calibrate/measure/collective_sampler.h"
 #include "calibrate/measure/gpu/device_collectives.h"
 #include "calibrate/measure/gpu/gpu_call.h"
@@ -36,7 +37,9 @@
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/noise.h"
 #include "launch/host_facts.h"
+#include "layout/scenario.h"
 #include "operation/signature.h"
+#include "program/program.h"
 
 namespace stepcast {
 namespace {

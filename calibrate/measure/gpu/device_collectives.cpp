@@ -14,6 +14,7 @@
 #include "core/text/escape.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/device_memory.h"
+#include "operation/buffer.h"
 
 namespace stepcast {
 
@@ -24,9 +25,9 @@ namespace {
 constexpr ByteCount kSmallest = 1 << 10;
 constexpr ByteCount kStep = 4;  // from a size to the next
 constexpr DataType kType = DataType::kBf16;
-constexpr double kSample_s = 2e-3;        // events tell half a microsecond
-constexpr std::int64_t kMostCalls = 100;  // fewer than a stream takes before its host waits
-constexpr int kSmallCount = 64;           // of values that ranks agree on
+constexpr double kCollectiveSample_s = 2e-3;    // events tell half a microsecond
+constexpr std::int64_t kMostCollectives = 100;  // fewer than a stream takes before its host waits
+constexpr int kSmallCount = 64;                 // of values that ranks agree on
 
 // All kinds that nccl-tests and profiles know.
 constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
@@ -279,9 +280,9 @@ void DeviceCollectives::begin_size(ByteCount bytes) {
   seconds(bytes, 1);  // the first call makes connections
   std::vector<float> once{static_cast<float>(seconds(bytes, 1))};
   largest_of(*members_, once);
-  calls_ = std::clamp(static_cast<std::int64_t>(
-                          std::ceil(kSample_s / std::max(static_cast<double>(once[0]), 1e-9))),
-                      std::int64_t{1}, kMostCalls);
+  calls_ = std::clamp(static_cast<std::int64_t>(std::ceil(
+                          kCollectiveSample_s / std::max(static_cast<double>(once[0]), 1e-9))),
+                      std::int64_t{1}, kMostCollectives);
 }
 
 Sample DeviceCollectives::sample(ByteCount bytes) {

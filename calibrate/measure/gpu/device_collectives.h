@@ -14,8 +14,9 @@
 
 #include "calibrate/measure/collective_backend.h"
 #include "comm/device_communicator.h"
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "cost/collective_model.h"
+#include "operation/collective_kind.h"
 
 namespace stepcast {
 

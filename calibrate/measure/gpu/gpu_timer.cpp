@@ -145,15 +145,15 @@ SustainedRun GpuTimer::sustain(const GpuCall& call, double seconds) {
 }
 
 double GpuTimer::launch_s() {
-  using Clock = std::chrono::steady_clock;
+  using HostClock = std::chrono::steady_clock;
   constexpr int kBatches = 21, kLaunches = 200;  // fewer than the queue holds
   const cuda::DeviceArray<float> one(std::vector<float>{0});
   std::vector<double> times;
   for (int batch = 0; batch < kBatches; ++batch) {
     check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-    const Clock::time_point begin = Clock::now();
+    const HostClock::time_point begin = HostClock::now();
     for (int i = 0; i < kLaunches; ++i) cuda::fill<float>(one.data(), 0, 1, stream_);
-    times.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / kLaunches);
+    times.push_back(std::chrono::duration<double>(HostClock::now() - begin).count() / kLaunches);
   }
   return median(times);
 }

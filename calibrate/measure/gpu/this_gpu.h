@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 
 namespace stepcast {
 

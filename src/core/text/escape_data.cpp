@@ -6,6 +6,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "core/json_tree.h"
 #include "core/text/characters.h"
 #include "core/text/escape.h"
 

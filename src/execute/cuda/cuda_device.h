@@ -9,8 +9,10 @@
 #include <deque>
 #include <mutex>
 
+#include "cluster/host_link.h"
 #include "execute/device.h"
 #include "kernels/cuda/cuda_kernels.h"
+#include "program/rank_stream.h"
 
 namespace stepcast {
 

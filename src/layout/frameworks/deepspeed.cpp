@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include "layout/framework.h"
+#include "layout/framework_rules.h"
 #include "layout/frameworks/shared_rules.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

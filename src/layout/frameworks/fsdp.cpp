@@ -3,6 +3,8 @@
 // pytorch/torchtitan's and llm-foundry's settings.
 #include "layout/framework.h"
 
+#include "layout/framework_rules.h"
+
 namespace stepcast {
 namespace {
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "layout/framework.h"
+#include "layout/framework_rules.h"
 #include "layout/frameworks/shared_rules.h"
+#include "layout/scenario.h"
 
 namespace stepcast {
 namespace {

@@ -2,6 +2,7 @@
 // This project's own executor, which runs every layout with kernels of its own. Where it replicates
 // parameters it reduces gradients as PyTorch's DistributedDataParallel does.
 #include "layout/framework.h"
+#include "layout/framework_rules.h"
 #include "layout/frameworks/shared_rules.h"
 
 namespace stepcast {

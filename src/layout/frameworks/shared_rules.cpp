@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/frameworks/shared_rules.h"
 
+#include "core/data_type.h"
+#include "layout/framework_rules.h"
+#include "layout/layout.h"
+#include "layout/training.h"
+#include "schedule/schedule.h"
+
 namespace stepcast {
 
 FrameworkRules half_precision_rules(const Training& training) {

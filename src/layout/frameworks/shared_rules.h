@@ -2,9 +2,14 @@
 // Rules that several frameworks have in common.
 #pragma once
 
-#include "layout/framework.h"
+#include "cluster/gpu_architecture.h"
 
 namespace stepcast {
+
+struct FrameworkRules;
+struct Layout;
+struct Release;
+struct Training;
 
 // 16-bit training holds 16-bit parameters, and an fp32 copy of them beside.
 FrameworkRules half_precision_rules(const Training& training);

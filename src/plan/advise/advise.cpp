@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/gathered_errors.h"
+#include "layout/scenario.h"
 #include "plan/advise/ways_out.h"
 
 namespace stepcast {

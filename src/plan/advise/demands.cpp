@@ -5,6 +5,9 @@
 
 #include <limits>
 
+#include "layout/run_settings.h"
+#include "layout/scenario.h"
+
 namespace stepcast {
 
 Demands demands_of(const Scenario& scenario, double memory_margin,

@@ -7,7 +7,6 @@
 
 #include "economics/run_forecast.h"
 #include "plan/search.h"
-#include "predict/prediction.h"
 
 namespace stepcast {
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cluster/cluster.h"
 #include "core/assert.h"
 #include "layout/framework.h"
 

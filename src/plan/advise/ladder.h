@@ -7,10 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "layout/scenario.h"
-#include "plan/space.h"
+#include "layout/training.h"
+#include "plan/value_range.h"
 
 namespace stepcast {
+
+struct ClusterSpec;
 
 struct Rung {
   const char* id;                      // "zero-1"

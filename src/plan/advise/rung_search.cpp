@@ -5,9 +5,15 @@
 #include <utility>
 
 #include "cluster/named_cluster.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/machine_errors.h"
 #include "layout/choices.h"
+#include "layout/data_folders.h"
+#include "layout/scenario.h"
+#include "plan/layout_dimension.h"
+#include "plan/planner.h"
+#include "plan/space.h"
 
 namespace stepcast {
 namespace {

@@ -5,12 +5,17 @@
 #include <memory>
 #include <string>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
+#include "economics/prices.h"
 #include "plan/advise/demands.h"
 #include "plan/advise/ladder.h"
-#include "plan/planner.h"
+#include "plan/search.h"
 
 namespace stepcast {
+
+class Planner;
+struct DataFolders;
+struct Scenario;
 
 enum class RungVerdict {
   kAdvised,

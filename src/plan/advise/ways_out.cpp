@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layout/scenario.h"
+
 namespace stepcast {
 namespace {
 

@@ -8,6 +8,13 @@
 #include <set>
 #include <utility>
 
+#include "layout/scenario.h"
+#include "plan/planner.h"
+#include "plan/ranking.h"
+#include "plan/search.h"
+#include "plan/search_result.h"
+#include "plan/space.h"
+
 namespace stepcast {
 namespace {
 

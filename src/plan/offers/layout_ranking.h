@@ -7,9 +7,14 @@
 
 #include "economics/prices.h"
 #include "plan/offers/objective.h"
-#include "plan/planner.h"
 
 namespace stepcast {
+
+class Planner;
+struct FoundLayout;
+struct Scenario;
+struct SearchOptions;
+struct SearchResult;
 
 // The forecast of the whole run, if the scenario says something about it.
 Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Prediction& prediction,

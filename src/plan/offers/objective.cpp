@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "layout/scenario.h"
+
 namespace stepcast {
 namespace {
 

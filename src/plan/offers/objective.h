@@ -11,6 +11,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 enum class Objective {
   kStepTime,
   kCost,     // dollars of the tokens, or per million of them when no number of tokens is given

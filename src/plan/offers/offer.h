@@ -2,12 +2,16 @@
 // One cluster of one size, and the best layout of the model on it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "plan/offers/layout_ranking.h"
+#include "plan/planner.h"
+#include "plan/search_result.h"
 
 namespace stepcast {
 
@@ -46,9 +50,7 @@ struct Offer {
   // behind the first by this fraction of the value that ranks.
   std::optional<double> behind;
 
-  std::int64_t gpus() const {
-    return planner ? planner->space().base().cluster.gpus() : request.gpus;
-  }
+  std::int64_t gpus() const;  // of the cluster
 };
 
 }  // namespace stepcast

@@ -7,6 +7,7 @@
 
 #include "cluster/cluster.h"
 #include "cluster/named_cluster.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/gathered_errors.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 #include "plan/offers/offer_chances.h"
 

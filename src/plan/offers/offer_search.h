@@ -5,8 +5,9 @@
 
 #include <functional>
 
-#include "core/json_tree.h"
+#include "core/json_fwd.h"
 #include "plan/offers/offer.h"
+#include "plan/search.h"
 
 namespace stepcast {
 

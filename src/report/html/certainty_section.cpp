@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cost/provenance.h"
+#include "predict/prediction.h"
 #include "report/html/bar_line.h"
 #include "report/html/data_table.h"
 #include "report/html/prediction_sections.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/json_tree.h"
 #include "report/breakdown.h"
 #include "report/html/compare_sections.h"
 #include "report/html/prediction_sections.h"

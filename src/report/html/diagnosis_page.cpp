@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/json_tree.h"
 #include "diagnose/step_windows.h"
 #include "report/breakdown.h"
 #include "report/diagnosis_numbers.h"

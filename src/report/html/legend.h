@@ -6,7 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "operation/operation.h"
+#include "operation/memory_parts.h"
+#include "operation/phase.h"
 #include "report/html/markup.h"
 
 namespace stepcast::html {

@@ -7,6 +7,9 @@
 #include <string_view>
 #include <tuple>
 
+#include "layout/scenario.h"
+#include "predict/prediction.h"
+#include "predict/time_parts.h"
 #include "report/html/prediction_sections.h"
 #include "report/number_text.h"
 

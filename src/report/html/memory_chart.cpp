@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "predict/prediction.h"
 #include "report/html/legend.h"
 #include "report/html/time_axis.h"
 #include "report/number_text.h"

@@ -5,8 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "predict/prediction.h"
+#include "core/quantity.h"
 #include "report/html/markup.h"
+
+namespace stepcast {
+struct MemorySample;
+}  // namespace stepcast
 
 namespace stepcast::html {
 

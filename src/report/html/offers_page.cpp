@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/json_tree.h"
 #include "report/html/data_table.h"
 #include "report/html/page.h"
 #include "report/html/run_section.h"

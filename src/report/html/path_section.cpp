@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "predict/prediction.h"
 #include "report/html/bar_line.h"
 #include "report/html/data_table.h"
 #include "report/html/prediction_sections.h"

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "program/block.h"
 #include "report/html/legend.h"
 #include "report/html/page.h"
 #include "report/html/time_axis.h"

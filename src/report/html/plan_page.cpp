@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "core/json_tree.h"
+#include "layout/scenario.h"
+#include "plan/planner.h"
+#include "plan/space.h"
 #include "report/breakdown.h"
 #include "report/figure_columns.h"
 #include "report/html/data_table.h"

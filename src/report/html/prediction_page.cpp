@@ -7,6 +7,7 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/scenario.h"
 #include "report/breakdown.h"
 #include "report/html/data_table.h"
 #include "report/html/prediction_sections.h"

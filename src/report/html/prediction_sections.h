@@ -2,9 +2,14 @@
 // Sections of a page about one forecast.
 #pragma once
 
-#include "predict/prediction.h"
 #include "report/html/page.h"
 #include "report/recorded_runs.h"
+
+namespace stepcast {
+
+struct Prediction;
+struct Scenario;
+}  // namespace stepcast
 
 namespace stepcast::html {
 

@@ -6,6 +6,10 @@
 #include <map>
 
 #include "core/pareto_front.h"
+#include "layout/scenario.h"
+#include "plan/layout_dimension.h"
+#include "plan/planner.h"
+#include "plan/space.h"
 #include "report/html/data_table.h"
 #include "report/html/plan_sections.h"
 #include "report/html/scatter.h"

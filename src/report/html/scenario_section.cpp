@@ -2,6 +2,7 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/read_scenario.h"
 #include "report/html/prediction_sections.h"
 
 namespace stepcast::html {

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layout/scenario.h"
+#include "plan/planner.h"
+#include "plan/space.h"
 #include "report/html/bar_line.h"
 #include "report/html/data_table.h"
 #include "report/html/plan_sections.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "economics/prices.h"
-#include "layout/scenario.h"
+#include "layout/data_folders.h"
 
 namespace stepcast {
 

@@ -4,9 +4,11 @@
 
 #include <memory>
 
-#include "core/json.h"
-#include "layout/scenario.h"
 #include "stepcast/scenario.h"
+
+namespace stepcast {
+class JsonDocument;
+}  // namespace stepcast
 
 namespace stepcast::api {
 

@@ -12,6 +12,7 @@
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/cudnn/attention.h"
 #include "kernels/cuda/cudnn/attention_graph.h"
+#include "operation/attention_parts.h"
 #include "program/executor_workspace.h"
 
 namespace stepcast::cuda {

@@ -7,6 +7,7 @@
 #include "calibrate/protocol/needed_shapes.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "operation/signature.h"
+#include "program/program.h"
 #include "scenario_from.h"
 
 namespace stepcast {

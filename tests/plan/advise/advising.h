@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/json_tree.h"
+#include "layout/data_folders.h"
 #include "plan/advise/advise.h"
 #include "plan/planning.h"
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <functional>
 
+#include "core/json_tree.h"
 #include "core/seeded_random.h"
 
 namespace stepcast {

@@ -2,7 +2,7 @@
 // Small spaces of layouts, everything in them tried.
 #pragma once
 
-#include "core/json_tree.h"
+#include "layout/scenario.h"
 #include "places.h"
 #include "plan/offers/offer_search.h"
 #include "plan/planning.h"
