@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include "core/row_types.h"
 
 #include "operation/signature.h"
 
@@ -57,6 +58,31 @@ Errors check(const CpuMeasurements& measurements) {
   }
   for (const MeasuredCollective& collective : measurements.collectives) check(collective, errors);
   return errors;
+}
+
+Rows OtherKernel::fields() {
+  using F = OtherKernel;
+  static constexpr Row all[] = {row<&F::kernel>("kernel").required(),
+                                row<&F::measurement>("measurement").required(),
+                                row<&F::condition>("condition")};
+  return rows_of<F>(all);
+}
+
+Rows MeasuredCollective::Point::fields() {
+  static constexpr Row all[] = {row<&Point::bytes>("bytes").required().within(1, 1ULL << 40),
+                                row<&Point::measurement>("measurement").required()};
+  return rows_of<Point>(all);
+}
+
+Rows MeasuredCollective::fields() {
+  using F = MeasuredCollective;
+  static constexpr Row all[] = {row<&F::kind>("collective").required(),
+                                row<&F::placement>("placement").required().within(0, kMaxGpus),
+                                row<&F::concurrent>("concurrent").required().within(1, kMaxGpus),
+                                row<&F::cpu_share>("cpu_share").within(0, 1),
+                                row<&F::stretch>("stretch").within(0, kMostStretch),
+                                row<&F::points>("points").required()};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

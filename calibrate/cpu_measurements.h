@@ -13,7 +13,6 @@
 #include "calibrate/protocol/protocol.h"
 #include "cluster/cluster.h"
 #include "cluster/this_machine.h"
-#include "core/json_field.h"
 #include "core/quantity.h"
 #include "core/result.h"
 #include "cost/collective_model.h"
@@ -23,18 +22,15 @@
 
 namespace stepcast {
 
+struct Rows;  // core/rows.h
+
 // The time of another kernel that could do the same.
 struct OtherKernel {
   std::string kernel;  // its curve in a profile
   Measurement measurement;
   GpuCondition condition;
 
-  static auto fields() {
-    using F = OtherKernel;
-    return std::tuple{json_field("kernel", &F::kernel).required(),
-                      json_field("measurement", &F::measurement).required(),
-                      json_field("condition", &F::condition)};
-  }
+  static Rows fields();
 };
 
 struct MeasuredOperation {
@@ -53,10 +49,7 @@ struct MeasuredCollective {
     ByteCount bytes = 0;
     Measurement measurement;
 
-    static auto fields() {
-      return std::tuple{json_field("bytes", &Point::bytes).required().within(1, 1ULL << 40),
-                        json_field("measurement", &Point::measurement).required()};
-    }
+    static Rows fields();
   };
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::vector<int> placement;  // node of each member, in group order; of a send both ends
@@ -65,15 +58,7 @@ struct MeasuredCollective {
   double stretch = 0;          // its time beside kernels over its time alone; 0: not measured
   std::vector<Point> points;
 
-  static auto fields() {
-    using F = MeasuredCollective;
-    return std::tuple{json_field("collective", &F::kind).required(),
-                      json_field("placement", &F::placement).required().within(0, kMaxGpus),
-                      json_field("concurrent", &F::concurrent).required().within(1, kMaxGpus),
-                      json_field("cpu_share", &F::cpu_share).within(0, 1),
-                      json_field("stretch", &F::stretch).within(0, kMostStretch),
-                      json_field("points", &F::points).required()};
-  }
+  static Rows fields();
 };
 
 struct CpuMeasurements {

@@ -13,9 +13,9 @@
 #include "calibrate/fit/fit_memory_bound.h"
 #include "calibrate/profile_json.h"
 #include "cluster/local_cluster.h"
-#include "core/json_fields.h"
 #include "core/json_tree.h"
 #include "core/statistics.h"
+#include "core/write_rows.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 #include "cost/mpi_curve.h"
@@ -43,11 +43,11 @@ bool repeats(const Measurement& measurement) { return measurement.halves <= kMos
 template <class Sample>
 void add_samples(const std::vector<Sample>& samples, const std::vector<std::int64_t>& counts,
                  Json& out) {
-  out["columns"] = sample_columns<Sample>();
+  out["columns"] = sample_columns(Sample::columns());
   out["columns"].push_back("n_samples");
   out["rows"] = Json::array();
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    Json row = sample_row(samples[i], six_digits);
+    Json row = sample_row(Sample::columns(), &samples[i], six_digits);
     row.push_back(counts[i]);
     out["rows"].push_back(std::move(row));
   }

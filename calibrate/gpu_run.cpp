@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include "calibrate/measured_on_gpu.h"
-#include "core/json_fields.h"
+#include "core/read_rows.h"
+#include "core/row_types.h"
 #include "core/text/escape.h"
+#include "core/write_rows.h"
 
 namespace stepcast {
 namespace {
@@ -87,6 +89,64 @@ OwnRun own_run_of(const GpuRun& run, const ClusterSpec& cluster) {
     out.machine[key] = fact.is_string() ? fact.get_text() : json_text(fact);
   }
   return out;
+}
+
+Rows gpu_run::Host::fields() {
+  static constexpr Row all[] = {row<&Host::launch_s>("launch_s").within(0, 1),
+                                row<&Host::graph_launch_s>("graph_launch_s").within(0, 1),
+                                row<&Host::collective_s>("collective_s").within(0, 1)};
+  return rows_of<Host>(all);
+}
+
+Rows gpu_run::Sustained::fields() {
+  static constexpr Row all[] = {row<&Sustained::factor>("factor").within(1, 100),
+                                row<&Sustained::operation>("operation").required(),
+                                row<&Sustained::condition>("condition")};
+  return rows_of<Sustained>(all);
+}
+
+Rows gpu_run::SustainedKernels::fields() {
+  using F = SustainedKernels;
+  static constexpr Row all[] = {row<&F::gemm>("gemm"),
+                                row<&F::gemm_fp8>("gemm_fp8"),
+                                row<&F::grouped_gemm>("grouped_gemm"),
+                                row<&F::attention>("attention"),
+                                row<&F::attention_backward>("attention_backward"),
+                                row<&F::memory_bound>("memory_bound")};
+  return rows_of<F>(all);
+}
+
+Rows gpu_run::Beside::fields() {
+  using F = Beside;
+  static constexpr Row all[] = {row<&F::product_slowdown>("product_slowdown").within(1, 1e3),
+                                row<&F::slowdown>("slowdown").within(1, 1e3),
+                                row<&F::bytes_per_s>("bytes_per_s").within(0, 1e15),
+                                row<&F::ranks>("ranks").within(2, ObjectReader::kMaxCount),
+                                row<&F::bytes>("bytes").within(1, ObjectReader::kMaxCount)};
+  return rows_of<F>(all);
+}
+
+Rows gpu_run::Copies::fields() {
+  using F = Copies;
+  static constexpr Row all[] = {row<&F::to_device>("copy_to_device"),
+                                row<&F::to_host>("copy_to_host"),
+                                row<&F::on_device>("copy_on_device")};
+  return rows_of<F>(all);
+}
+
+Rows gpu_run::Transfers::fields() {
+  static constexpr Row all[] = {row<&Transfers::all_reduce>("all_reduce"),
+                                beside<&Transfers::copies>()};
+  return rows_of<Transfers>(all);
+}
+
+Rows GpuRun::fields() {
+  using F = GpuRun;
+  static constexpr Row all[] = {
+      row<&F::device>("device").required(), row<&F::host>("host").required(),
+      row<&F::sustained>("sustained"),      row<&F::beside>("beside"),
+      row<&F::host_memory>("host_memory"),  row<&F::machine>("machine").required()};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

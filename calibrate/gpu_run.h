@@ -11,13 +11,14 @@
 #include "calibrate/import/imported.h"
 #include "calibrate/protocol/gpu_condition.h"
 #include "core/json.h"
-#include "core/json_field.h"
 #include "core/json_tree.h"
 #include "core/result.h"
 #include "cost/host_memory.h"
 #include "cost/provenance.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 // Parts of a run. They are no members of it: a class that is not complete yet cannot be asked
 // whether its members can be made, and optionals ask.
@@ -29,11 +30,7 @@ struct Host {
   double graph_launch_s = 0;           // of a kernel inside a graph
   std::optional<double> collective_s;  // none: as long as a kernel's launch
 
-  static auto fields() {
-    return std::tuple{json_field("launch_s", &Host::launch_s).within(0, 1),
-                      json_field("graph_launch_s", &Host::graph_launch_s).within(0, 1),
-                      json_field("collective_s", &Host::collective_s).within(0, 1)};
-  }
+  static Rows fields();
 };
 
 // A kernel that ran for seconds without rest.
@@ -42,11 +39,7 @@ struct Sustained {
   std::string operation;
   GpuCondition condition;
 
-  static auto fields() {
-    return std::tuple{json_field("factor", &Sustained::factor).within(1, 100),
-                      json_field("operation", &Sustained::operation).required(),
-                      json_field("condition", &Sustained::condition)};
-  }
+  static Rows fields();
 };
 // The longest needed kernel of each kind, under the kind's name.
 struct SustainedKernels {
@@ -55,15 +48,7 @@ struct SustainedKernels {
 
   std::optional<Sustained>& of(GpuKernelKind kind);
 
-  static auto fields() {
-    using F = SustainedKernels;
-    return std::tuple{json_field("gemm", &F::gemm),
-                      json_field("gemm_fp8", &F::gemm_fp8),
-                      json_field("grouped_gemm", &F::grouped_gemm),
-                      json_field("attention", &F::attention),
-                      json_field("attention_backward", &F::attention_backward),
-                      json_field("memory_bound", &F::memory_bound)};
-  }
+  static Rows fields();
 };
 
 // A large product beside a transfer: how many times longer each takes than alone.
@@ -72,33 +57,18 @@ struct Beside {
   std::optional<double> bytes_per_s = {};              // of a copy alone
   std::optional<std::int64_t> ranks = {}, bytes = {};  // of a collective
 
-  static auto fields() {
-    using F = Beside;
-    return std::tuple{json_field("product_slowdown", &F::product_slowdown).within(1, 1e3),
-                      json_field("slowdown", &F::slowdown).within(1, 1e3),
-                      json_field("bytes_per_s", &F::bytes_per_s).within(0, 1e15),
-                      json_field("ranks", &F::ranks).within(2, ObjectReader::kMaxCount),
-                      json_field("bytes", &F::bytes).within(1, ObjectReader::kMaxCount)};
-  }
+  static Rows fields();
 };
 struct Copies {
   std::optional<Beside> to_device, to_host, on_device;
 
-  static auto fields() {
-    using F = Copies;
-    return std::tuple{json_field("copy_to_device", &F::to_device),
-                      json_field("copy_to_host", &F::to_host),
-                      json_field("copy_on_device", &F::on_device)};
-  }
+  static Rows fields();
 };
 struct Transfers {
   std::optional<Beside> all_reduce;  // none: of one GPU
   Copies copies;
 
-  static auto fields() {
-    return std::tuple{json_field("all_reduce", &Transfers::all_reduce),
-                      json_field(nullptr, &Transfers::copies)};
-  }
+  static Rows fields();
 };
 
 }  // namespace gpu_run
@@ -117,14 +87,7 @@ struct GpuRun {
 
   void check(const JsonValue& value) const;
 
-  static auto fields() {
-    using F = GpuRun;
-    return std::tuple{json_field("device", &F::device).required(),
-                      json_field("host", &F::host).required(),
-                      json_field("sustained", &F::sustained), json_field("beside", &F::beside),
-                      json_field("host_memory", &F::host_memory),
-                      json_field("machine", &F::machine).required()};
-  }
+  static Rows fields();
 };
 
 std::string gpu_run_text(const GpuRun& run);

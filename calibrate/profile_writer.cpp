@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "calibrate/profile_json.h"
-#include "core/json_fields.h"
 #include "core/json_tree.h"
+#include "core/write_rows.h"
 #include "cost/profile_curves.h"
 #include "cost/sample_table.h"
 #include "layout/choices.h"
@@ -18,11 +18,11 @@ template <typename Sample>
 void add_samples(const std::vector<Sample>& samples, Json& out) {
   const bool tells =
       std::ranges::any_of(samples, [](const Sample& sample) { return sample.sm_clock_mhz > 0; });
-  out["columns"] = sample_columns<Sample>();
+  out["columns"] = sample_columns(Sample::columns());
   if (tells) out["columns"].push_back("sm_clock_mhz");
   out["rows"] = Json::array();
   for (const Sample& sample : samples) {
-    Json row = sample_row(sample, rounded);
+    Json row = sample_row(Sample::columns(), &sample, rounded);
     if (tells) row.push_back(sample.sm_clock_mhz);
     out["rows"].push_back(std::move(row));
   }

@@ -8,7 +8,8 @@
 
 #include "calibrate/fit/table_row.h"
 #include "cluster/data_folder.h"
-#include "core/json_fields.h"
+#include "core/read_rows.h"
+#include "core/row_types.h"
 
 namespace stepcast {
 namespace {
@@ -197,6 +198,79 @@ Result<Published> read_published(const std::string& folder) {
   }
   if (!errors.empty()) return failure(std::move(errors));
   return out;
+}
+
+Rows AttentionChoice::fields() {
+  static constexpr Row all[] = {row<&AttentionChoice::kernel>("kernel").required(),
+                                row<&AttentionChoice::from>("from").required()};
+  return rows_of<AttentionChoice>(all);
+}
+
+Rows AttentionKey::fields() {
+  static constexpr Row all[] = {row<&AttentionKey::device>("device").required(),
+                                row<&AttentionKey::kernel>("kernel").required()};
+  return rows_of<AttentionKey>(all);
+}
+
+Rows AttentionFitRule::fields() {
+  using F = AttentionFitRule;
+  static constexpr Row all[] = {beside<&F::fits>(), row<&F::begins_with>("begins_with"),
+                                row<&F::backward_from>("backward_from")};
+  return rows_of<F>(all);
+}
+
+Rows AttentionLikeness::fields() {
+  using F = AttentionLikeness;
+  static constexpr Row all[] = {
+      row<&F::kernel>("kernel").required(), row<&F::like>("like").required(),
+      row<&F::rate>("rate").within(0.1, 10), row<&F::source>("source").required()};
+  return rows_of<F>(all);
+}
+
+Rows DeviceRules::fields() {
+  using F = DeviceRules;
+  static constexpr Row all[] = {row<&F::device>("device").required(),
+                                row<&F::gemm_from>("gemm_from"),
+                                row<&F::gemm_roles_from>("gemm_roles_from"),
+                                row<&F::in_step_from>("in_step_from"),
+                                row<&F::max_matmul>("max_matmul").with_unit(),
+                                row<&F::max_matmul_fp8>("max_matmul_fp8").with_unit(),
+                                row<&F::max_matmul_source>("max_matmul_source"),
+                                row<&F::power_limited>("power_limited"),
+                                row<&F::stream_fraction>("stream_fraction").within(0.01, 1),
+                                row<&F::stream_source>("stream_source").required(),
+                                row<&F::interval>("interval").with_unit(),
+                                row<&F::interval_source>("interval_source").required(),
+                                row<&F::attention>("attention").required(),
+                                row<&F::notes>("notes")};
+  return rows_of<F>(all);
+}
+
+Rows PowerLaw::fields() {
+  using F = PowerLaw;
+  static constexpr Row all[] = {
+      row<&F::slow_device>("slow_device").required(),
+      row<&F::fast_device>("fast_device").required(), row<&F::slow>("slow").with_unit(),
+      row<&F::fast>("fast").with_unit(), row<&F::source>("source").required()};
+  return rows_of<F>(all);
+}
+
+Rows KindFactor::fields() {
+  using F = KindFactor;
+  static constexpr Row all[] = {row<&F::kind>("kind").named(enum_names<MemoryBoundKind>),
+                                row<&F::architectures>("architectures"),
+                                row<&F::factor>("factor").within(0.01, 100),
+                                row<&F::source>("source").required()};
+  return rows_of<F>(all);
+}
+
+Rows Published::fields() {
+  using F = Published;
+  static constexpr Row all[] = {
+      row<&F::power_law>("power_law").required(), row<&F::kind_factors>("kind_factor").required(),
+      row<&F::attention_fits>("attention_fits").required(),
+      row<&F::attention_like>("attention_like").required(), row<&F::devices>("devices").required()};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

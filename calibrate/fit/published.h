@@ -9,7 +9,7 @@
 #include "calibrate/fit/table_unit.h"
 #include "core/data_type.h"
 #include "core/enum_names.h"
-#include "core/json_field.h"
+#include "core/json_fwd.h"
 #include "core/quantity.h"
 #include "core/result.h"
 #include "cost/profile.h"
@@ -18,6 +18,8 @@
 #include "operation/product.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 struct GemmTable {
   std::string source;
@@ -77,20 +79,14 @@ struct AttentionChoice {
   std::string kernel;
   std::string from;
 
-  static auto fields() {
-    return std::tuple{json_field("kernel", &AttentionChoice::kernel).required(),
-                      json_field("from", &AttentionChoice::from).required()};
-  }
+  static Rows fields();
 };
 
 struct AttentionKey {
   std::string device, kernel;
   auto operator<=>(const AttentionKey&) const = default;
 
-  static auto fields() {
-    return std::tuple{json_field("device", &AttentionKey::device).required(),
-                      json_field("kernel", &AttentionKey::kernel).required()};
-  }
+  static Rows fields();
 };
 
 // Attention kernels of a device that are fitted, and the fitted form that the search begins with.
@@ -99,11 +95,7 @@ struct AttentionFitRule {
   std::optional<AttentionKey> begins_with;  // an earlier rule's; else what the family usually has
   std::string backward_from;                // the device whose backward pass it has; empty: its own
 
-  static auto fields() {
-    using F = AttentionFitRule;
-    return std::tuple{json_field(nullptr, &F::fits), json_field("begins_with", &F::begins_with),
-                      json_field("backward_from", &F::backward_from)};
-  }
+  static Rows fields();
 };
 
 // A kernel that nobody tabulated, as another one at this rate.
@@ -112,12 +104,7 @@ struct AttentionLikeness {
   double rate = 1;
   std::string source;
 
-  static auto fields() {
-    using F = AttentionLikeness;
-    return std::tuple{
-        json_field("kernel", &F::kernel).required(), json_field("like", &F::like).required(),
-        json_field("rate", &F::rate).within(0.1, 10), json_field("source", &F::source).required()};
-  }
+  static Rows fields();
 };
 
 struct DeviceRules {
@@ -135,23 +122,7 @@ struct DeviceRules {
   std::vector<AttentionChoice> attention;
   std::string notes;
 
-  static auto fields() {
-    using F = DeviceRules;
-    return std::tuple{json_field("device", &F::device).required(),
-                      json_field("gemm_from", &F::gemm_from),
-                      json_field("gemm_roles_from", &F::gemm_roles_from),
-                      json_field("in_step_from", &F::in_step_from),
-                      json_field("max_matmul", &F::max_matmul).with_unit(),
-                      json_field("max_matmul_fp8", &F::max_matmul_fp8).with_unit(),
-                      json_field("max_matmul_source", &F::max_matmul_source),
-                      json_field("power_limited", &F::power_limited),
-                      json_field("stream_fraction", &F::stream_fraction).within(0.01, 1),
-                      json_field("stream_source", &F::stream_source).required(),
-                      json_field("interval", &F::interval).with_unit(),
-                      json_field("interval_source", &F::interval_source).required(),
-                      json_field("attention", &F::attention).required(),
-                      json_field("notes", &F::notes)};
-  }
+  static Rows fields();
 };
 
 // Rate against power of one architecture: two of its devices.
@@ -160,14 +131,7 @@ struct PowerLaw {
   FlopsPerSecond slow = FlopsPerSecond(1), fast = FlopsPerSecond(1);
   std::string source;
 
-  static auto fields() {
-    using F = PowerLaw;
-    return std::tuple{json_field("slow_device", &F::slow_device).required(),
-                      json_field("fast_device", &F::fast_device).required(),
-                      json_field("slow", &F::slow).with_unit(),
-                      json_field("fast", &F::fast).with_unit(),
-                      json_field("source", &F::source).required()};
-  }
+  static Rows fields();
 };
 
 // Measured kernels, or the steps that stand for one.
@@ -192,13 +156,7 @@ struct KindFactor {
   double factor = 1;
   std::string source;
 
-  static auto fields() {
-    using F = KindFactor;
-    return std::tuple{json_field("kind", &F::kind).named(enum_names<MemoryBoundKind>),
-                      json_field("architectures", &F::architectures),
-                      json_field("factor", &F::factor).within(0.01, 100),
-                      json_field("source", &F::source).required()};
-  }
+  static Rows fields();
 };
 
 // Products without rest on one GPU alone, and after a rest: what the power limit does.
@@ -222,14 +180,7 @@ struct Published {
   PowerLaw power_law;
 
   // The file of kind "devices" has these; each of the others is one table.
-  static auto fields() {
-    using F = Published;
-    return std::tuple{json_field("power_law", &F::power_law).required(),
-                      json_field("kind_factor", &F::kind_factors).required(),
-                      json_field("attention_fits", &F::attention_fits).required(),
-                      json_field("attention_like", &F::attention_like).required(),
-                      json_field("devices", &F::devices).required()};
-  }
+  static Rows fields();
 };
 
 // One file of them; errors go to the document. A kind that no reader knows is left alone.

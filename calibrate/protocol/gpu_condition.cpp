@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/json_fields.h"
+#include "core/read_rows.h"
+#include "core/row_types.h"
 #include "core/statistics.h"
+#include "core/write_rows.h"
 
 namespace stepcast {
 namespace {
@@ -48,6 +50,14 @@ std::string words_of(const GpuCondition& condition) {
     out += fmt::format(", held by {}", fmt::join(condition.held_by, " and "));
   }
   return out;
+}
+
+Rows GpuCondition::fields() {
+  using F = GpuCondition;
+  static constexpr Row all[] = {row<&F::sm_clock_mhz>("sm_clock_mhz").within(0, 1e6).unless_usual(),
+                                row<&F::power_w>("power_w").within(0, 1e6).unless_usual(),
+                                row<&F::held_by>("held_by").unless_usual()};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "core/json_field.h"
 #include "core/json_fwd.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 struct GpuCondition {
   double sm_clock_mhz = 0;  // 0: the driver does not tell
@@ -19,12 +20,7 @@ struct GpuCondition {
   // "hardware_thermal", "power_brake".
   std::set<std::string> held_by = {};
 
-  static auto fields() {
-    using F = GpuCondition;
-    return std::tuple{json_field("sm_clock_mhz", &F::sm_clock_mhz).within(0, 1e6).unless_usual(),
-                      json_field("power_w", &F::power_w).within(0, 1e6).unless_usual(),
-                      json_field("held_by", &F::held_by).unless_usual()};
-  }
+  static Rows fields();
 };
 
 // Clocks that the driver holds down to protect the board: too hot, or power failing. The power cap

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/protocol/job.h"
 
-#include "core/json_fields.h"
+#include "core/read_rows.h"
+#include "core/row_types.h"
 #include "core/text/escape.h"
+#include "core/write_rows.h"
 
 namespace stepcast {
 namespace {
@@ -14,39 +16,40 @@ const std::vector<std::string>& attention_names() {
 
 }  // namespace
 
-auto Job::fields() {
+Rows Job::fields() {
   using F = Job;
-  const auto run = [](const F& job) { return job.is_run(); };
-  const auto calibration = [](const F& job) { return job.is_calibration(); };
-  return std::tuple{
-      json_field("stepcast_job", &F::format).required().within(1, 1),
-      json_field("task", &F::task).required(),
-      json_field("scenario", &F::scenario).where(run).required(),
-      json_field("scenarios", &F::scenarios).where(calibration).required(),
-      json_field("data", &F::data).required(),
-      json_field("results", &F::results).required(),
-      json_field("gpus", &F::gpus).within(1, ObjectReader::kMaxCount),
-      json_field("seed", &F::seed).where(run),
-      json_field("backend", &F::backend).where(run),
-      json_field("schedule", &F::schedule).where(run).unless_usual(),
-      json_field("rank", &F::rank).where(run),
-      json_field("warmup", &F::warmup).where(run),
-      json_field("steps", &F::steps).where(run).within(1, ObjectReader::kMaxCount),
-      json_field("numerics_steps", &F::numerics_steps).where(run),
-      json_field("check_numerics", &F::check_numerics).where(run),
-      json_field("budget_s", &F::budget_s).where(calibration).within(0, 1e6),
-      json_field("target_half_width", &F::target_half_width).where(calibration).within(1e-6, 1),
-      json_field("grid", &F::grid).where(calibration),
-      json_field("shares_cores", &F::shares_cores).where([](const F& job) {
+  constexpr auto run = [](const F& job) { return job.is_run(); };
+  constexpr auto calibration = [](const F& job) { return job.is_calibration(); };
+  static constexpr Row all[] = {
+      row<&F::format>("stepcast_job").required().within(1, 1),
+      row<&F::task>("task").required(),
+      row<&F::scenario>("scenario").where<F>(run).required(),
+      row<&F::scenarios>("scenarios").where<F>(calibration).required(),
+      row<&F::data>("data").required(),
+      row<&F::results>("results").required(),
+      row<&F::gpus>("gpus").within(1, ObjectReader::kMaxCount),
+      row<&F::seed>("seed").where<F>(run),
+      row<&F::backend>("backend").where<F>(run),
+      row<&F::schedule>("schedule").where<F>(run).unless_usual(),
+      row<&F::rank>("rank").where<F>(run),
+      row<&F::warmup>("warmup").where<F>(run),
+      row<&F::steps>("steps").where<F>(run).within(1, ObjectReader::kMaxCount),
+      row<&F::numerics_steps>("numerics_steps").where<F>(run),
+      row<&F::check_numerics>("check_numerics").where<F>(run),
+      row<&F::budget_s>("budget_s").where<F>(calibration).within(0, 1e6),
+      row<&F::target_half_width>("target_half_width").where<F>(calibration).within(1e-6, 1),
+      row<&F::grid>("grid").where<F>(calibration),
+      row<&F::shares_cores>("shares_cores").where<F>([](const F& job) {
         return job.is_calibration() && !job.on_gpus();
       }),
-      json_field("registered_buffers", &F::registered_buffers).where([](const F& job) {
+      row<&F::registered_buffers>("registered_buffers").where<F>([](const F& job) {
         return job.is_calibration() && job.on_gpus();
       }),
-      json_field("journal", &F::journal).where(calibration),
-      json_field("attention", &F::attention).named(attention_names).where([](const F& job) {
+      row<&F::journal>("journal").where<F>(calibration),
+      row<&F::attention>("attention").named(attention_names).where<F>([](const F& job) {
         return job.is_run() || job.on_gpus();
       })};
+  return rows_of<F>(all);
 }
 
 Result<Job> read_job(JsonDocument& document) {

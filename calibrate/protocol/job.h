@@ -8,13 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "core/json_field.h"
+#include "core/json_fwd.h"
 #include "core/json_tree.h"
 #include "core/result.h"
 #include "layout/data_folders.h"
 #include "program/executable.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 struct Job {
   std::int64_t format = 1;
@@ -53,7 +55,7 @@ struct Job {
   bool on_gpus() const { return gpus.has_value(); }
   bool checks_numerics() const { return check_numerics && numerics_steps > 0 && !rank; }
 
-  static auto fields();
+  static Rows fields();
 };
 
 Result<Job> read_job(JsonDocument& document);

@@ -22,11 +22,13 @@
 #include "core/failed_write.h"
 #include "core/gathered_errors.h"
 #include "core/json.h"
-#include "core/json_fields.h"
 #include "core/json_tree.h"
 #include "core/parse_json.h"
+#include "core/read_rows.h"
+#include "core/row_types.h"
 #include "core/text/escape.h"
 #include "core/text_file.h"
+#include "core/write_rows.h"
 
 namespace stepcast {
 namespace {
@@ -272,6 +274,21 @@ Result<void> Journal::write_line(const std::string& line) {
   return io_failure(
       name_, "cannot be written", reason,
       fmt::format("make room and run again: its {} finished points are kept", points_.size()));
+}
+
+Rows JournalPoint::fields() {
+  using F = JournalPoint;
+  static constexpr Row all[] = {row<&F::key>("key").required(),
+                                row<&F::measurement>("measurement").required(),
+                                row<&F::extra>("extra").required()};
+  return rows_of<F>(all);
+}
+
+Rows JournalHeader::fields() {
+  using F = JournalHeader;
+  static constexpr Row all[] = {row<&F::format>(kMark).required().within(kFormat, kFormat),
+                                row<&F::machine>("machine").required()};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

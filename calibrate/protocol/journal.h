@@ -20,17 +20,14 @@
 
 namespace stepcast {
 
+struct Rows;  // core/rows.h
+
 struct JournalPoint {
   std::string key;
   Measurement measurement;
   Json extra = Json::object();  // the caller's
 
-  static auto fields() {
-    using F = JournalPoint;
-    return std::tuple{json_field("key", &F::key).required(),
-                      json_field("measurement", &F::measurement).required(),
-                      json_field("extra", &F::extra).required()};
-  }
+  static Rows fields();
 };
 
 class Journal {

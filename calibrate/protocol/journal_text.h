@@ -5,14 +5,15 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <tuple>
 
 #include "calibrate/protocol/journal.h"
-#include "core/json_field.h"
+#include "core/json_fwd.h"
 #include "core/json_tree.h"
 #include "core/result.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 // The first line of a journal.
 struct JournalHeader {
@@ -23,11 +24,7 @@ struct JournalHeader {
 
   void check(const JsonValue& value) const;
 
-  static auto fields() {
-    using F = JournalHeader;
-    return std::tuple{json_field(kMark, &F::format).required().within(kFormat, kFormat),
-                      json_field("machine", &F::machine).required()};
-  }
+  static Rows fields();
 };
 
 struct JournalText {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/assert.h"
+#include "core/row_types.h"
 
 namespace stepcast {
 
@@ -33,6 +34,13 @@ std::optional<MedianInterval> median_interval(const std::vector<double>& sorted,
   if (!rank) return std::nullopt;
   return MedianInterval{sorted[static_cast<std::size_t>(*rank - 1)],
                         sorted[static_cast<std::size_t>(n - *rank)]};
+}
+
+Rows MedianInterval::fields() {
+  using F = MedianInterval;
+  static constexpr Row all[] = {row<&F::low>("low_s").required().within(0, kLongestTime_s),
+                                row<&F::high>("high_s").required().within(0, kLongestTime_s)};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

@@ -10,9 +10,9 @@
 #include <optional>
 #include <vector>
 
-#include "core/json_field.h"
-
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 inline constexpr double kLongestTime_s = 1e9;  // beyond it a duration is a mistake
 
@@ -20,11 +20,7 @@ struct MedianInterval {
   double low = 0;
   double high = 0;
 
-  static auto fields() {
-    using F = MedianInterval;
-    return std::tuple{json_field("low_s", &F::low).required().within(0, kLongestTime_s),
-                      json_field("high_s", &F::high).required().within(0, kLongestTime_s)};
-  }
+  static Rows fields();
 };
 
 // l above, counted from 1. None when even the extremes cover too little: n < 6 for 95 %.

@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "core/assert.h"
-#include "core/json_fields.h"
+#include "core/read_rows.h"
+#include "core/row_types.h"
 #include "core/statistics.h"
+#include "core/write_rows.h"
 
 namespace stepcast {
 namespace {
@@ -191,5 +193,32 @@ const char* name_of(Stop stop) {
 
 Json measurement_json(const Measurement& measurement) { return json_of(measurement); }
 Measurement read_measurement(const JsonValue& value) { return read_object<Measurement>(value); }
+
+Rows Rejected::fields() {
+  using F = Rejected;
+  static constexpr Row all[] = {
+      row<&F::forced_switch>("forced_switch").required(), row<&F::waited>("waited").required(),
+      row<&F::throttled>("throttled").required(), row<&F::outlier>("outlier").required()};
+  return rows_of<F>(all);
+}
+
+Rows Measurement::fields() {
+  using F = Measurement;
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  constexpr auto time = [](Row one) { return one.required().within(0, kLongestTime_s); };
+  static constexpr Row all[] = {
+      time(row<&F::median_s>("median_s")),
+      time(row<&F::mean_s>("mean_s")),
+      time(row<&F::deviation_s>("deviation_s")),
+      row<&F::halves>("halves").within(1, kLongestTime_s),
+      time(row<&F::p10_s>("p10_s")),
+      time(row<&F::p90_s>("p90_s")),
+      beside<&F::interval_s>(),
+      row<&F::n>("n").required(),
+      row<&F::calls_per_sample>("calls_per_sample").required().within(1, kMost),
+      row<&F::rejected>("rejected").required(),
+      row<&F::stopped>("stopped").required()};
+  return rows_of<F>(all);
+}
 
 }  // namespace stepcast

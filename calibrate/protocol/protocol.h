@@ -17,6 +17,8 @@
 
 namespace stepcast {
 
+struct Rows;  // core/rows.h
+
 // A sample is left out when what disturbed it can have cost more than `fraction` of it.
 struct RejectionRule {
   double fraction = 0.02;
@@ -58,13 +60,7 @@ struct Rejected {
   std::int64_t total() const { return forced_switch + waited + throttled + outlier; }
   bool operator==(const Rejected&) const = default;
 
-  static auto fields() {
-    using F = Rejected;
-    return std::tuple{json_field("forced_switch", &F::forced_switch).required(),
-                      json_field("waited", &F::waited).required(),
-                      json_field("throttled", &F::throttled).required(),
-                      json_field("outlier", &F::outlier).required()};
-  }
+  static Rows fields();
 };
 
 enum class Stop {
@@ -94,25 +90,7 @@ struct Measurement {
   Rejected rejected;
   Stop stopped = Stop::kNotYet;
 
-  static auto fields() {
-    using F = Measurement;
-    constexpr std::int64_t kMost = std::int64_t{1} << 40;
-    const auto time = [](const char* key, double F::*member) {
-      return json_field(key, member).required().within(0, kLongestTime_s);
-    };
-    return std::tuple{
-        time("median_s", &F::median_s),
-        time("mean_s", &F::mean_s),
-        time("deviation_s", &F::deviation_s),
-        json_field("halves", &F::halves).within(1, kLongestTime_s),
-        time("p10_s", &F::p10_s),
-        time("p90_s", &F::p90_s),
-        json_field(nullptr, &F::interval_s),
-        json_field("n", &F::n).required(),
-        json_field("calls_per_sample", &F::calls_per_sample).required().within(1, kMost),
-        json_field("rejected", &F::rejected).required(),
-        json_field("stopped", &F::stopped).required()};
-  }
+  static Rows fields();
 };
 Json measurement_json(const Measurement& measurement);
 Measurement read_measurement(const JsonValue& value);  // errors go to the value's document

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/gathered_errors.h"
-#include "core/json_fields.h"
+#include "core/read_rows.h"
 #include "core/text/escape.h"
 #include "operation/signature.h"
 

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "core/gathered_errors.h"
-#include "core/json_fields.h"
+#include "core/write_rows.h"
 #include "layout/read_scenario.h"
 #include "layout/scenario.h"
 #include "report/number_text.h"

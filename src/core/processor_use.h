@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "core/json_field.h"
-
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 struct ProcessorUse {
   double span_s = 0;    // all the time that there was: processors x wall time
@@ -15,18 +15,7 @@ struct ProcessorUse {
   double stolen_s = 0;  // of it, taken by the host of a virtual machine
   double own_s = 0;     // of `busy_s`, at work for those who measured
 
-  static auto fields() {
-    using F = ProcessorUse;
-    return std::tuple{
-        json_field("span_s", &F::span_s)
-            .required()
-            .says("all processors' time while the rank measured"),
-        json_field("busy_s", &F::busy_s).required().says("of it, at work for anybody"),
-        json_field("stolen_s", &F::stolen_s)
-            .required()
-            .says("of it, taken by the host of a virtual machine"),
-        json_field("own_s", &F::own_s).required().says("of the busy time, for the rank itself")};
-  }
+  static Rows fields();
 
   double others_fraction() const { return span_s > 0 ? std::max(0.0, busy_s - own_s) / span_s : 0; }
   double stolen_fraction() const { return span_s > 0 ? stolen_s / span_s : 0; }

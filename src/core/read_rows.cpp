@@ -41,11 +41,14 @@ std::optional<double> with_unit(const JsonValue& value, RowUnit unit) {
 
 bool read_number(const JsonValue& value, const RowType& type, const RowRange& range, void* out) {
   const double most = range.most == 0 ? std::numeric_limits<double>::max() : range.most;
-  const auto read = range.has_unit ? with_unit(value, type.unit) : value.number(range.least, most);
+  const RowUnit unit = range.unit == RowUnit::kNone ? type.unit : range.unit;
+  const auto read = range.has_unit      ? with_unit(value, unit)
+                    : range.is_positive ? value.number()
+                                        : value.number(range.least, most);
   if (!read) return false;
   type.set_number(out, *read);
-  if (range.is_positive && !(*read > 0)) {
-    value.fail(ErrorCode::kBadValue, "0 is out of range", "more than 0");
+  if (range.is_positive && !(*read > 0 && *read < most)) {
+    value.fail(ErrorCode::kBadValue, fmt::format("{} is out of range", *read), "more than 0");
   }
   return true;
 }
@@ -68,7 +71,7 @@ bool read_text(const JsonValue& value, const RowRange& range, std::string& out) 
 }
 
 bool read_array(const JsonValue& value, const RowType& type, const RowRange& range, void* out) {
-  const auto place = [&](std::size_t i) { return static_cast<char*>(out) + i * type.stride; };
+  const auto place = [&](std::size_t i) { return const_cast<void*>(type.place(out, i)); };
   if (range.names != nullptr) {
     ObjectReader reader(value);
     const RowRange each{range.least, range.most};

@@ -243,6 +243,7 @@ consteval RowType described() {
       out.check = [](const void* one, const JsonValue& value) { as<Value>(one).check(value); };
     }
   }
+  out.is_plain = std::is_arithmetic_v<Value> || std::is_enum_v<Value>;
   add_own<Value>(out);
   if constexpr (requires { Value::kAccepts; }) out.accepts = Value::kAccepts;
   return out;

@@ -2,7 +2,8 @@
 // A struct that is an object of a document, or the work of an operation, has a row for each of its
 // members: key, range, words, and what the member is. Its header declares one function; the rows
 // stand in its .cpp (core/row_types.h), and whoever walks over them needs neither the struct nor a
-// template: core/read_rows.h, core/write_rows.h, operation/signature.cpp.
+// template: core/read_rows.h, core/write_rows.h, core/declared_keys.h,
+// cost/profile_forms.h, operation/signature.h.
 //
 //   struct Rows;  // core/rows.h
 //   struct Ends {
@@ -32,10 +33,11 @@ enum class RowUnit { kNone, kBytes, kBytesPerSecond, kSeconds, kFlopsPerSecond }
 // Values of a key, or of each element under it.
 struct RowRange {
   double least = 0;
-  double most = 0;           // 0: as much as the type holds
-  RowNames names = nullptr;  // of an enum's values, or of an array's places
-  bool has_unit = false;     // a quantity's text has it, else its key
-  bool is_positive = false;  // not 0
+  double most = 0;                // 0: as much as the type holds
+  RowNames names = nullptr;       // of an enum's values, or of an array's places
+  bool has_unit = false;          // the text has it, else the key
+  RowUnit unit = RowUnit::kNone;  // of a plain number; a quantity knows its own
+  bool is_positive = false;       // not 0
 };
 
 // kObject has rows of its own, kOwn functions of its own; an Id is an integer.
@@ -73,6 +75,7 @@ struct RowType {
   void (*set_number)(void*, double) = nullptr;
   RowUnit unit = RowUnit::kNone;  // of texts that have one
   RowNames names = nullptr;       // of an enum's values
+  bool is_plain = false;          // a truth, number or enum, not one behind a type of its own
 
   const void* (*held)(const void* optional) = nullptr;  // null: nothing
   // An optional takes over what could be filled, a list whatever it is.
@@ -81,6 +84,9 @@ struct RowType {
   void (*each)(const void* list, const RowVisit& visit) = nullptr;
   bool has_named_numbers = false;    // the keys of a map are the names that its row states
   std::size_t size = 0, stride = 0;  // of an array
+  const void* place(const void* array, std::size_t i) const {
+    return static_cast<const char*>(array) + i * stride;
+  }
 
   Rows (*rows)() = nullptr;
   void (*check)(const void* object, const JsonValue& value) = nullptr;
@@ -120,9 +126,10 @@ struct Row {
     return out;
   }
   // A quantity that is written as text: "3.5 s".
-  constexpr Row with_unit() const {
+  constexpr Row with_unit(RowUnit unit = RowUnit::kNone) const {
     Row out = *this;
     out.range.has_unit = true;
+    out.range.unit = unit;
     return out;
   }
   constexpr Row positive() const {
@@ -133,6 +140,11 @@ struct Row {
   constexpr Row unless_usual() const {
     Row out = *this;
     out.says_more = true;
+    return out;
+  }
+  constexpr Row only_read() const {
+    Row out = *this;
+    out.is_written = false;
     return out;
   }
   constexpr Row not_signed() const {

@@ -37,9 +37,7 @@ Json written_list(const void* value, const RowType& type, RowNames names) {
   if (type.kind == RowKind::kList) {
     type.each(value, [&](const std::string*, const void* one) { add(one); });
   } else {
-    for (std::size_t i = 0; i < type.size; ++i) {
-      add(static_cast<const char*>(value) + i * type.stride);
-    }
+    for (std::size_t i = 0; i < type.size; ++i) add(type.place(value, i));
   }
   return out;
 }
@@ -78,7 +76,8 @@ Json written_value(const void* value, const RowType& type, const RowRange& range
                           : type.names)()[static_cast<std::size_t>(type.integer(value))];
     case RowKind::kNumber:
       if (!range.has_unit) return type.number(value);
-      return fmt::format("{} {}", type.number(value), text_of(type.unit));
+      return fmt::format("{} {}", type.number(value),
+                         text_of(range.unit == RowUnit::kNone ? type.unit : range.unit));
     case RowKind::kText:
       return *static_cast<const std::string*>(value);
     case RowKind::kOptional: {

@@ -11,4 +11,11 @@ namespace stepcast {
 void write_rows(const Rows& rows, const void* holder, Json& out);
 Json written_value(const void* value, const RowType& type, const RowRange& range);
 
+template <class Holder>
+Json json_of(const Holder& holder) {
+  Json out = Json::object();
+  write_rows(Holder::fields(), &holder, out);
+  return out;
+}
+
 }  // namespace stepcast

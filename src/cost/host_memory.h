@@ -4,13 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <tuple>
 
-#include "core/json_field.h"
 #include "core/quantity.h"
 #include "cost/provenance.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 struct HostMemory {
   std::int64_t cores = 1;          // that updated at once
@@ -21,16 +21,7 @@ struct HostMemory {
 
   bool operator==(const HostMemory&) const = default;
 
-  static auto fields() {
-    using F = HostMemory;
-    const auto rate = [](const char* key, BytesPerSecond F::*member) {
-      return json_field(key, member).required().with_unit().positive();
-    };
-    return std::tuple{json_field("provenance", &F::provenance).required(),
-                      json_field("cores", &F::cores).required().within(1, 1 << 16),
-                      rate("update", &F::update), rate("update_one_core", &F::update_one_core),
-                      rate("copy_one_core", &F::copy_one_core)};
-  }
+  static Rows fields();
 };
 
 }  // namespace stepcast

@@ -9,8 +9,9 @@
 #include "core/carried_files.h"
 #include "core/data_name.h"
 #include "core/enum_names.h"
-#include "core/json_fields.h"
+#include "core/read_rows.h"
 #include "core/remembered_files.h"
+#include "core/row_types.h"
 #include "cost/profile_curves.h"
 #include "cost/profile_document.h"
 #include "cost/profile_forms.h"
@@ -60,7 +61,7 @@ MeasuredMachine read_machine(const JsonValue& value) {
 void read_own_host(const JsonValue& value, Profile& profile) {
   ObjectReader reader(value);
   HostFit host = kNoHost;
-  read_fields(reader, host);
+  read_keys(reader, host);
   profile.own_host.fill(!reader.has("frameworks"));
   for (const Framework framework : read_framework_list(reader)) {
     profile.own_host[framework] = true;
@@ -127,7 +128,7 @@ void read_hosts(JsonDocument& document, Profile& profile) {
     if (!entry) continue;
     ObjectReader host(*entry);
     HostFit read = profile.host[framework];
-    read_fields(host, read);
+    read_keys(host, read);
     const std::vector<std::string> fitted_on = read_texts(host, "fitted_on");
     host.finish();
     if (profile.own_host[framework]) continue;
@@ -167,6 +168,32 @@ Result<Profile> load_profile(const std::string& name_or_path, const std::string&
   const std::string file = path ? name_or_path : fmt::format("{}/{}.json", folder, name_or_path);
   const std::string hosts = folder + "/hosts.json";
   return remembered.get({file, hosts}, [&] { return read_with_hosts(file, hosts); });
+}
+
+Rows GemmSample::columns() {
+  using F = GemmSample;
+  static constexpr Row all[] = {row<&F::role>("role"),
+                                row<&F::batch>("batch"),
+                                row<&F::m>("m"),
+                                row<&F::n>("n"),
+                                row<&F::k>("k"),
+                                row<&F::output_bytes>("output_bytes"),
+                                row<&F::accumulate>("accumulate"),
+                                row<&F::efficiency>("median").within(kLeastFactor, 10)};
+  return rows_of<F>(all);
+}
+
+Rows AttentionSample::columns() {
+  using F = AttentionSample;
+  static constexpr Row all[] = {row<&F::backward>("pass").named(words<"forward", "backward">),
+                                row<&F::batch>("batch"),
+                                row<&F::heads>("heads"),
+                                row<&F::kv_heads>("kv_heads"),
+                                row<&F::sequence>("sequence"),
+                                row<&F::head_dim>("head_dim"),
+                                row<&F::causal>("causal"),
+                                row<&F::efficiency>("median").within(kLeastFactor, 10)};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

@@ -9,12 +9,11 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "cluster/accelerator.h"
 #include "core/enum_names.h"
-#include "core/json_field.h"
+#include "core/json_fwd.h"
 #include "core/result.h"
 #include "cost/collective_curve.h"
 #include "cost/host_memory.h"
@@ -26,6 +25,8 @@
 #include "operation/product.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 // A kernel measured in a short run has the clock to itself; those of a step follow each other, at
 // the power limit.
@@ -42,43 +43,8 @@ struct GemmSample {
   bool accumulate = false;
   double sm_clock_mhz = 0;  // while it was measured; 0: not told
 
-  static auto columns() {
-    using F = GemmSample;
-    return std::tuple{json_field("role", &F::role),
-                      json_field("batch", &F::batch),
-                      json_field("m", &F::m),
-                      json_field("n", &F::n),
-                      json_field("k", &F::k),
-                      json_field("output_bytes", &F::output_bytes),
-                      json_field("accumulate", &F::accumulate),
-                      json_field("median", &F::efficiency).within(kLeastFactor, 10)};
-  }
+  static Rows columns();
 };
-
-// A number of a fitted form, or some of one kind, as a profile has it: from this row follow reader
-// and writer (cost/profile_forms.h).
-enum class FormUnit { kPlain, kSeconds, kBytes };
-enum class FormWritten { kAlways, kWhereItSays, kNever };  // more than the form says without it
-template <class Form, class Value>
-struct FormField {
-  const char* key;
-  Value Form::*member;
-  double least = 0, most = kMostNumber;
-  FormUnit unit = FormUnit::kPlain;
-  FormWritten written = FormWritten::kAlways;
-};
-template <class Form, class Value>
-constexpr FormField<Form, Value> form_number(const char* key, Value Form::*member, double least = 0,
-                                             double most = kMostNumber,
-                                             FormUnit unit = FormUnit::kPlain,
-                                             FormWritten written = FormWritten::kAlways) {
-  return {key, member, least, most, unit, written};
-}
-template <class Form>
-constexpr FormField<Form, double> form_seconds(const char* key, double Form::*member,
-                                               FormWritten written = FormWritten::kAlways) {
-  return {key, member, 0, kMostNumber, FormUnit::kSeconds, written};
-}
 
 // Fitted form of the GEMM surface; docs/cost-models.md, "GEMM".
 struct GemmFit {
@@ -99,26 +65,7 @@ struct GemmFit {
   double back_to_back = 0;
   double back_to_back_alone = 0;  // the same on a GPU without others; 0: not told (gemm_pace.h)
 
-  static constexpr auto fields() {
-    using F = GemmFit;
-    return std::tuple{form_number("efficiency", &F::efficiency, kLeastFactor, 10),
-                      form_number("tile_m", &F::tile_m, 2, 4096),
-                      form_number("tile_n", &F::tile_n, 2, 4096),
-                      form_number("tile_half", &F::tile_half),
-                      form_number("k_half", &F::k_half),
-                      form_number("wave_weight", &F::wave_weight, 0, 1),
-                      form_number("memory_fraction", &F::memory_fraction, kLeastFactor, 10),
-                      form_number("misaligned_factor", &F::misaligned_factor, 1, 100),
-                      form_number("sustained_factor", &F::sustained_factor, 1, 100),
-                      form_seconds("sustained", &F::sustained_s),
-                      form_number("accumulate_exposed", &F::accumulate_exposed, 0, 1),
-                      form_seconds("overhead", &F::overhead_s),
-                      form_number("role_factor", &F::role_factor),
-                      form_number("back_to_back", &F::back_to_back, 1, 100, FormUnit::kPlain,
-                                  FormWritten::kWhereItSays),
-                      form_number("back_to_back_alone", &F::back_to_back_alone, 1, 100,
-                                  FormUnit::kPlain, FormWritten::kWhereItSays)};
-  }
+  static Rows fields();
 };
 
 // How measured samples bend the fitted form near them.
@@ -145,14 +92,7 @@ struct GroupedFit {
   std::array<double, 3> role_factor{1, 1, 1};  // time factor by GemmRole
   double group_s = 0;                          // fixed, for each group
 
-  static constexpr auto fields() {
-    using F = GroupedFit;
-    return std::tuple{form_number("rate", &F::rate, kLeastFactor, 10),
-                      form_number("bandwidth", &F::bandwidth, kLeastFactor, 10),
-                      form_number("role_factor", &F::role_factor, 0, kMostNumber, FormUnit::kPlain,
-                                  FormWritten::kWhereItSays),
-                      form_seconds("group", &F::group_s, FormWritten::kWhereItSays)};
-  }
+  static Rows fields();
 };
 
 // One measured attention kernel.
@@ -163,17 +103,7 @@ struct AttentionSample {
   double efficiency;  // of the dense peak, FLOPs as struct Attention counts them
   double sm_clock_mhz = 0;
 
-  static auto columns() {
-    using F = AttentionSample;
-    return std::tuple{json_field("pass", &F::backward).named(words<"forward", "backward">),
-                      json_field("batch", &F::batch),
-                      json_field("heads", &F::heads),
-                      json_field("kv_heads", &F::kv_heads),
-                      json_field("sequence", &F::sequence),
-                      json_field("head_dim", &F::head_dim),
-                      json_field("causal", &F::causal),
-                      json_field("median", &F::efficiency).within(kLeastFactor, 10)};
-  }
+  static Rows columns();
 };
 
 struct AttentionFit {
@@ -191,21 +121,7 @@ struct AttentionFit {
   // runs and backward ones of a step; 0: all alike.
   double back_to_back = 0;
 
-  static constexpr auto fields() {
-    using F = AttentionFit;
-    return std::tuple{form_number("forward_efficiency", &F::forward_efficiency, kLeastFactor, 10),
-                      form_number("backward_efficiency", &F::backward_efficiency, kLeastFactor, 10),
-                      form_number("causal_efficiency", &F::causal_efficiency, kLeastFactor, 10),
-                      form_number("causal_half_length", &F::causal_half_length),
-                      form_number("length_half", &F::length_half),
-                      form_number("backward_length_half", &F::backward_length_half),
-                      form_number("blocks_half", &F::blocks_half),
-                      form_number("backward_blocks_half", &F::backward_blocks_half),
-                      form_number("head_dim_factor", &F::head_dim_factor),
-                      form_seconds("overhead", &F::overhead_s),
-                      form_number("back_to_back", &F::back_to_back, 1, 100, FormUnit::kPlain,
-                                  FormWritten::kWhereItSays)};
-  }
+  static Rows fields();
 };
 
 // A generation of attention kernels and where it is used.
@@ -234,17 +150,7 @@ struct MemoryFit {
   KindFactors backward_factor = kEqualKinds;  // beside it, of backward kernels
   KindFactors step_factor = kEqualKinds;      // of work in steps, instead of both
 
-  static constexpr auto fields() {
-    using F = MemoryFit;
-    return std::tuple{form_number("fraction", &F::fraction, kLeastFactor, 10),
-                      form_number("half", &F::half_bytes, 0, kMostNumber, FormUnit::kBytes),
-                      form_seconds("overhead", &F::overhead_s),
-                      form_number("kind_factor", &F::kind_factor, kLeastFactor, 100),
-                      form_number("backward_factor", &F::backward_factor, kLeastFactor, 100,
-                                  FormUnit::kPlain, FormWritten::kWhereItSays),
-                      form_number("step_factor", &F::step_factor, kLeastFactor, 100,
-                                  FormUnit::kPlain, FormWritten::kWhereItSays)};
-  }
+  static Rows fields();
 };
 
 // The host spends this per kernel and per pass, by framework.
@@ -260,18 +166,7 @@ struct HostFit {
   double call_s = 0;               // per call that a module's own code makes (ExpertHost)
 
   // No measurement here tells the last four: hosts.json alone states them.
-  static constexpr auto fields() {
-    using F = HostFit;
-    return std::tuple{form_seconds("launch", &F::launch_s),
-                      form_seconds("collective", &F::collective_s),
-                      form_seconds("graph_launch", &F::graph_launch_s),
-                      form_number("backward_factor", &F::backward_factor, 0, 100),
-                      form_seconds("step", &F::step_s),
-                      form_seconds("operator", &F::operator_s, FormWritten::kNever),
-                      form_seconds("call", &F::call_s, FormWritten::kNever),
-                      form_seconds("copy", &F::copy_s, FormWritten::kNever),
-                      form_seconds("micro_batch", &F::micro_batch_s, FormWritten::kNever)};
-  }
+  static Rows fields();
 };
 
 // A program that calls its kernels itself.

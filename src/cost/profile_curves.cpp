@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost/profile_curves.h"
+#include "core/read_rows.h"
+#include "core/row_types.h"
 
 #include <fmt/format.h>
 
@@ -56,17 +58,16 @@ struct ExactSample {
   std::string signature;
   double mean, deviation, median, p10, p90;
 
-  static auto columns() {
+  static Rows columns() {
     using F = ExactSample;
-    const auto time = [](const char* key, double F::*member, double least = 0) {
-      return json_field(key, member).within(least, kLargest);
-    };
-    return std::tuple{json_field("signature", &F::signature),
-                      time("mean", &F::mean, 1e-12),
-                      time("deviation", &F::deviation),
-                      time("median", &F::median),
-                      time("p10", &F::p10),
-                      time("p90", &F::p90)};
+    constexpr auto time = [](Row one, double least = 0) { return one.within(least, kLargest); };
+    static constexpr Row all[] = {row<&F::signature>("signature"),
+                                  time(row<&F::mean>("mean"), 1e-12),
+                                  time(row<&F::deviation>("deviation")),
+                                  time(row<&F::median>("median")),
+                                  time(row<&F::p10>("p10")),
+                                  time(row<&F::p90>("p90"))};
+    return rows_of<F>(all);
   }
 };
 
@@ -102,7 +103,7 @@ void read_collective(ObjectReader& reader, Profile& profile) {
 void read_gemm(ObjectReader& reader, const JsonValue& form, Profile& profile) {
   const auto precision = reader.choice("precision", {"bf16", "fp8", "fp32", "fp4"}).value_or(0);
   GemmCurve curve;
-  curve.fit = read_form<GemmFit>(form);
+  curve.fit = read_object<GemmFit>(form);
   curve.neighbourhood = profile.neighbourhood;
   curve.provenance = read_provenance(reader, "provenance", profile.provenance);
   if (const auto samples = reader.value("samples")) read_gemm_samples(*samples, curve);
@@ -121,14 +122,14 @@ void read_gemm(ObjectReader& reader, const JsonValue& form, Profile& profile) {
 }
 
 void read_grouped(ObjectReader& reader, const JsonValue& form, Profile& profile) {
-  profile.grouped = read_form<GroupedFit>(form);
+  profile.grouped = read_object<GroupedFit>(form);
   profile.grouped_provenance = read_provenance(reader, "provenance", profile.provenance);
 }
 
 void read_attention(ObjectReader& reader, const JsonValue& form, Profile& profile) {
   AttentionVariant variant;
   variant.name = reader.required_text("kernel");
-  variant.fit = read_form<AttentionFit>(form);
+  variant.fit = read_object<AttentionFit>(form);
   variant.provenance = read_provenance(reader, "provenance", profile.provenance);
   if (reader.choice("precision", {"bf16", "fp32"}) == 1) variant.type = DataType::kFp32;
   if (const auto samples = reader.value("samples")) read_attention_samples(*samples, variant);
@@ -180,7 +181,7 @@ void read_curve(const JsonValue& value, Profile& profile) {
     if (*operation == 1) read_attention(reader, *form, profile);
     if (*operation == 5) read_grouped(reader, *form, profile);
     if (*operation == 2) {
-      profile.memory = read_form<MemoryFit>(*form);
+      profile.memory = read_object<MemoryFit>(*form);
       profile.memory_provenance = read_provenance(reader, "provenance", profile.provenance);
     }
   }

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <tuple>
 
 #include "core/enum_names.h"
+#include "core/row_types.h"
 #include "cost/profile.h"
 #include "cost/profile_curves.h"
 #include "operation/memory_bound.h"
@@ -14,71 +14,24 @@
 namespace stepcast {
 namespace {
 
-using Three = std::array<double, 3>;
-
-template <class Form, class Visit>
-void each_form_field(Visit visit) {
-  std::apply([&](const auto&... field) { (visit(field), ...); }, Form::fields());
-}
-
-void read_value(ObjectReader& reader, const auto& field, double& out) {
-  std::optional<double> read;
-  if (field.unit == FormUnit::kSeconds) {
-    if (const auto time = reader.seconds(field.key)) read = time->value();
-  } else if (field.unit == FormUnit::kBytes) {
-    if (const auto bytes = reader.bytes(field.key)) read = bytes->value();
-  } else {
-    read = reader.number(field.key, field.least, field.most);
-  }
-  out = read.value_or(out);
-}
-
-// Reads exactly three numbers.
-void read_value(ObjectReader& reader, const auto& field, Three& out) {
-  const auto list = reader.value(field.key);
-  if (!list) return;
-  const auto items = list->items();
-  if (items.size() != out.size()) {
-    list->fail(ErrorCode::kBadValue,
-               fmt::format("{} numbers where {} are due", items.size(), out.size()));
-    return;
-  }
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const auto number = items[i].number();
-    if (number && !(*number > 0 && *number < field.most)) {
-      items[i].fail(ErrorCode::kBadValue, fmt::format("{} is out of range", *number),
-                    "more than 0");
+// By names it leaves out factors of 1.
+Json written_factors(const void* value, const RowType& type, RowNames names) {
+  Json out = names ? Json::object() : Json::array();
+  for (std::size_t i = 0; i < type.size; ++i) {
+    const double factor = type.element->number(type.place(value, i));
+    if (names == nullptr) {
+      out.push_back(rounded(factor));
+    } else if (factor != 1) {
+      out[names()[i]] = rounded(factor);
     }
-    out[i] = number.value_or(1);
-  }
-}
-
-void read_value(ObjectReader& reader, const auto& field, KindFactors& out) {
-  const auto factors = reader.value(field.key);
-  if (!factors) return;
-  ObjectReader kinds(*factors);
-  for (std::size_t kind = 0; kind < out.size(); ++kind) {
-    out[kind] = kinds.number(enum_names<MemoryBoundKind>()[kind], field.least, field.most)
-                    .value_or(out[kind]);
-  }
-  kinds.finish();
-}
-
-Json written_value(FormUnit unit, double value) {
-  if (unit == FormUnit::kSeconds) return microseconds(value);
-  if (unit == FormUnit::kBytes) return fmt::format("{:.4g} B", value);
-  return rounded(value);
-}
-Json written_value(FormUnit, const Three& factors) {
-  return {rounded(factors[0]), rounded(factors[1]), rounded(factors[2])};
-}
-// Factors of 1 are left out.
-Json written_value(FormUnit, const KindFactors& factors) {
-  Json out = Json::object();
-  for (std::size_t kind = 0; kind < factors.size(); ++kind) {
-    if (factors[kind] != 1) out[enum_names<MemoryBoundKind>()[kind]] = rounded(factors[kind]);
   }
   return out;
+}
+
+Json written_number(double value, RowUnit unit) {
+  if (unit == RowUnit::kSeconds) return microseconds(value);
+  if (unit == RowUnit::kBytes) return fmt::format("{:.4g} B", value);
+  return rounded(value);
 }
 
 }  // namespace
@@ -90,32 +43,100 @@ double rounded(double value) {
 }
 std::string microseconds(double seconds) { return fmt::format("{:.4g} us", seconds * 1e6); }
 
-template <class Form>
-void read_fields(ObjectReader& reader, Form& form) {
-  each_form_field<Form>([&](const auto& field) { read_value(reader, field, form.*field.member); });
-}
-
-template <class Form>
-Json write_form(const Form& form) {
+Json write_form(const Rows& rows, const void* form) {
   Json out = Json::object();
-  each_form_field<Form>([&](const auto& field) {
-    const auto& value = form.*field.member;
-    const bool is_usual =
-        field.written == FormWritten::kWhereItSays && value == Form{}.*field.member;
-    if (field.written == FormWritten::kNever || is_usual) return;
-    out[field.key] = written_value(field.unit, value);
-  });
+  for (const Row& row : rows) {
+    const void* value = row.of(form);
+    const RowType& type = *row.type;
+    const bool is_usual = row.says_more && type.equal(value, row.of(rows.usual()));
+    if (!row.is_written || is_usual) continue;
+    out[row.key] = type.kind == RowKind::kArray
+                       ? written_factors(value, type, row.range.names)
+                       : written_number(type.number(value), row.range.unit);
+  }
   return out;
 }
 
-#define STEPCAST_FORM(Form)                                    \
-  template void read_fields(ObjectReader& reader, Form& form); \
-  template Json write_form(const Form& form);
-STEPCAST_FORM(GemmFit)
-STEPCAST_FORM(GroupedFit)
-STEPCAST_FORM(AttentionFit)
-STEPCAST_FORM(MemoryFit)
-STEPCAST_FORM(HostFit)
-#undef STEPCAST_FORM
+Rows GemmFit::fields() {
+  using F = GemmFit;
+  static constexpr Row all[] = {
+      row<&F::efficiency>("efficiency").within(kLeastFactor, 10),
+      row<&F::tile_m>("tile_m").within(2, 4096),
+      row<&F::tile_n>("tile_n").within(2, 4096),
+      row<&F::tile_half>("tile_half").within(0, kMostNumber),
+      row<&F::k_half>("k_half").within(0, kMostNumber),
+      row<&F::wave_weight>("wave_weight").within(0, 1),
+      row<&F::memory_fraction>("memory_fraction").within(kLeastFactor, 10),
+      row<&F::misaligned_factor>("misaligned_factor").within(1, 100),
+      row<&F::sustained_factor>("sustained_factor").within(1, 100),
+      row<&F::sustained_s>("sustained").with_unit(RowUnit::kSeconds),
+      row<&F::accumulate_exposed>("accumulate_exposed").within(0, 1),
+      row<&F::overhead_s>("overhead").with_unit(RowUnit::kSeconds),
+      row<&F::role_factor>("role_factor").within(0, kMostNumber).positive(),
+      row<&F::back_to_back>("back_to_back").within(1, 100).unless_usual(),
+      row<&F::back_to_back_alone>("back_to_back_alone").within(1, 100).unless_usual()};
+  return rows_of<F>(all);
+}
+
+Rows GroupedFit::fields() {
+  using F = GroupedFit;
+  static constexpr Row all[] = {
+      row<&F::rate>("rate").within(kLeastFactor, 10),
+      row<&F::bandwidth>("bandwidth").within(kLeastFactor, 10),
+      row<&F::role_factor>("role_factor").within(0, kMostNumber).positive().unless_usual(),
+      row<&F::group_s>("group").with_unit(RowUnit::kSeconds).unless_usual()};
+  return rows_of<F>(all);
+}
+
+Rows AttentionFit::fields() {
+  using F = AttentionFit;
+  static constexpr Row all[] = {
+      row<&F::forward_efficiency>("forward_efficiency").within(kLeastFactor, 10),
+      row<&F::backward_efficiency>("backward_efficiency").within(kLeastFactor, 10),
+      row<&F::causal_efficiency>("causal_efficiency").within(kLeastFactor, 10),
+      row<&F::causal_half_length>("causal_half_length").within(0, kMostNumber),
+      row<&F::length_half>("length_half").within(0, kMostNumber),
+      row<&F::backward_length_half>("backward_length_half").within(0, kMostNumber),
+      row<&F::blocks_half>("blocks_half").within(0, kMostNumber),
+      row<&F::backward_blocks_half>("backward_blocks_half").within(0, kMostNumber),
+      row<&F::head_dim_factor>("head_dim_factor").within(0, kMostNumber).positive(),
+      row<&F::overhead_s>("overhead").with_unit(RowUnit::kSeconds),
+      row<&F::back_to_back>("back_to_back").within(1, 100).unless_usual()};
+  return rows_of<F>(all);
+}
+
+Rows MemoryFit::fields() {
+  using F = MemoryFit;
+  static constexpr Row all[] = {row<&F::fraction>("fraction").within(kLeastFactor, 10),
+                                row<&F::half_bytes>("half").with_unit(RowUnit::kBytes),
+                                row<&F::overhead_s>("overhead").with_unit(RowUnit::kSeconds),
+                                row<&F::kind_factor>("kind_factor")
+                                    .within(kLeastFactor, 100)
+                                    .named(enum_names<MemoryBoundKind>),
+                                row<&F::backward_factor>("backward_factor")
+                                    .within(kLeastFactor, 100)
+                                    .named(enum_names<MemoryBoundKind>)
+                                    .unless_usual(),
+                                row<&F::step_factor>("step_factor")
+                                    .within(kLeastFactor, 100)
+                                    .named(enum_names<MemoryBoundKind>)
+                                    .unless_usual()};
+  return rows_of<F>(all);
+}
+
+Rows HostFit::fields() {
+  using F = HostFit;
+  static constexpr Row all[] = {
+      row<&F::launch_s>("launch").with_unit(RowUnit::kSeconds),
+      row<&F::collective_s>("collective").with_unit(RowUnit::kSeconds),
+      row<&F::graph_launch_s>("graph_launch").with_unit(RowUnit::kSeconds),
+      row<&F::backward_factor>("backward_factor").within(0, 100),
+      row<&F::step_s>("step").with_unit(RowUnit::kSeconds),
+      row<&F::operator_s>("operator").with_unit(RowUnit::kSeconds).only_read(),
+      row<&F::call_s>("call").with_unit(RowUnit::kSeconds).only_read(),
+      row<&F::copy_s>("copy").with_unit(RowUnit::kSeconds).only_read(),
+      row<&F::micro_batch_s>("micro_batch").with_unit(RowUnit::kSeconds).only_read()};
+  return rows_of<F>(all);
+}
 
 }  // namespace stepcast

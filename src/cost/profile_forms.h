@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fitted forms of a profile as JSON, read and written by the fields() of their structs
-// (cost/profile.h; docs/formats/profile.md).
+// The fitted forms of a profile as JSON, by the rows of their structs (cost/profile.h;
+// docs/formats/profile.md).
 #pragma once
 
 #include <string>
 
-#include "core/json.h"
 #include "core/json_fwd.h"
+#include "core/json_tree.h"
+#include "core/rows.h"
+#include "cost/profile.h"
 
 namespace stepcast {
 
@@ -14,19 +16,10 @@ namespace stepcast {
 double rounded(double value);
 std::string microseconds(double seconds);
 
-// The keys that the object has, over what `form` holds. Errors go to the reader's document.
+Json write_form(const Rows& rows, const void* form);
 template <class Form>
-void read_fields(ObjectReader& reader, Form& form);
-template <class Form>
-Form read_form(const JsonValue& value) {
-  ObjectReader reader(value);
-  Form out;
-  read_fields(reader, out);
-  reader.finish();
-  return out;
+Json write_form(const Form& form) {
+  return write_form(Form::fields(), &form);
 }
-
-template <class Form>
-Json write_form(const Form& form);
 
 }  // namespace stepcast

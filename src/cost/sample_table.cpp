@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/text/escape.h"
+#include "core/write_rows.h"
 
 namespace stepcast {
 
@@ -85,6 +86,49 @@ void SampleTable::report(std::size_t row, const SortedJson* cell,
             cell == nullptr ? fmt::format("the row has not {} cells", width_)
                             : fmt::format("{} is not accepted here", json_text(*cell)),
             accepted);
+}
+
+std::vector<std::string> sample_columns(const Rows& columns) {
+  std::vector<std::string> out;
+  for (const Row& column : columns) out.emplace_back(column.key);
+  return out;
+}
+
+void read_cells(const SampleTable& table, std::size_t row, const Rows& columns, void* sample) {
+  std::size_t at = 0;
+  for (const Row& column : columns) {
+    const std::size_t place = at++;
+    const RowType& type = *column.type;
+    const RowRange& range = column.range;
+    void* out = column.member(sample);
+    if (type.kind == RowKind::kNumber) {
+      type.set_number(out, table.number(row, place, range.least, range.most));
+    } else if (type.kind == RowKind::kText) {
+      *static_cast<std::string*>(out) = table.text(row, place);
+    } else if (const RowNames names = range.names ? range.names : type.names) {
+      type.set_integer(out, static_cast<std::int64_t>(table.choice(row, place, names())));
+    } else if (type.kind == RowKind::kTruth) {
+      type.set_integer(out, table.number(row, place, 0, 1) > 0 ? 1 : 0);
+    } else {
+      type.set_integer(out, table.count(row, place));
+    }
+  }
+}
+
+Json sample_row(const Rows& columns, const void* sample, double (*digits)(double)) {
+  Json out = Json::array();
+  for (const Row& column : columns) {
+    const void* value = column.of(sample);
+    const RowType& type = *column.type;
+    if (type.kind == RowKind::kNumber) {
+      out.push_back(digits(type.number(value)));
+    } else if (type.kind == RowKind::kTruth && column.range.names == nullptr) {
+      out.push_back(type.integer(value));
+    } else {
+      out.push_back(written_value(value, type, column.range));
+    }
+  }
+  return out;
 }
 
 }  // namespace stepcast

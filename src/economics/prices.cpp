@@ -9,7 +9,8 @@
 #include "cluster/cluster.h"
 #include "cluster/data_folder.h"
 #include "core/gathered_errors.h"
-#include "core/json_fields.h"
+#include "core/read_rows.h"
+#include "core/row_types.h"
 #include "economics/price_document.h"
 
 namespace stepcast {
@@ -110,6 +111,26 @@ const Price* find_price(const PriceList& prices, const ClusterSpec& cluster) {
     }
   }
   return market;
+}
+
+Rows Price::fields() {
+  using F = Price;
+  static constexpr Row all[] = {
+      row<&F::cluster>("cluster").says(
+          "the cluster that is offered; this or an accelerator, and not both"),
+      row<&F::accelerator>("accelerator").says("the accelerator whose market price this is"),
+      row<&F::dollars_per_gpu_hour>("usd_per_gpu_hour")
+          .required()
+          .within(0, 1e6)
+          .says("dollars, on demand, for a GPU"),
+      row<&F::rented_together>("rented_together")
+          .within(1, 1 << 20)
+          .says("GPUs that are let at once: 1 where single ones are; a whole node unless stated"),
+      row<&F::least>("least_time").with_unit().says("what is billed at least, as \"24 h\""),
+      row<&F::provider>("provider").required().says("who asks this price"),
+      row<&F::as_of>("as_of").required().says("when: 2026, 2026-05 or 2026-05-07"),
+      row<&F::source>("source").required().says("where it was read")};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/json_field.h"
 #include "core/quantity.h"
 #include "core/result.h"
 
@@ -15,6 +14,7 @@ namespace stepcast {
 
 class JsonValue;
 struct ClusterSpec;
+struct Rows;  // core/rows.h
 
 struct Price {
   std::string cluster = {};      // of one offer, by the cluster's name; or
@@ -28,27 +28,7 @@ struct Price {
 
   void check(const JsonValue& value) const;
 
-  static auto fields() {
-    using F = Price;
-    return std::tuple{
-        json_field("cluster", &F::cluster)
-            .says("the cluster that is offered; this or an accelerator, and not both"),
-        json_field("accelerator", &F::accelerator)
-            .says("the accelerator whose market price this is"),
-        json_field("usd_per_gpu_hour", &F::dollars_per_gpu_hour)
-            .required()
-            .within(0, 1e6)
-            .says("dollars, on demand, for a GPU"),
-        json_field("rented_together", &F::rented_together)
-            .within(1, 1 << 20)
-            .says("GPUs that are let at once: 1 where single ones are; a whole node unless stated"),
-        json_field("least_time", &F::least)
-            .with_unit()
-            .says("what is billed at least, as \"24 h\""),
-        json_field("provider", &F::provider).required().says("who asks this price"),
-        json_field("as_of", &F::as_of).required().says("when: 2026, 2026-05 or 2026-05-07"),
-        json_field("source", &F::source).required().says("where it was read")};
-  }
+  static Rows fields();
 };
 
 using PriceList = std::vector<Price>;

@@ -3,23 +3,17 @@
 #pragma once
 
 #include <string>
-#include <tuple>
-
-#include "core/json_field.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 struct DataFolders {
   std::string models;
   std::string topologies;
   std::string profiles;
 
-  static auto fields() {
-    using F = DataFolders;
-    return std::tuple{json_field("models", &F::models).required(),
-                      json_field("topologies", &F::topologies).required(),
-                      json_field("profiles", &F::profiles).required()};
-  }
+  static Rows fields();
 };
 
 }  // namespace stepcast

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/json_fields.h"
+#include "core/read_rows.h"
+#include "core/row_types.h"
+#include "core/write_rows.h"
 #include "layout/scenario_input.h"
 
 namespace stepcast {
@@ -93,6 +95,60 @@ PlanInput read_plan(const JsonValue& value) {
   plan.min_tokens_per_s = object.number("min_tokens_per_s", 0, kMaxTokens);
   object.finish();
   return plan;
+}
+
+Rows CheckpointSettings::fields() {
+  using F = CheckpointSettings;
+  static constexpr Row all[] = {row<&F::bytes>("bytes").with_unit(),
+                                row<&F::bandwidth>("bandwidth").with_unit().positive(),
+                                row<&F::interval>("interval").with_unit().positive()};
+  return rows_of<F>(all);
+}
+
+Rows StragglerSettings::fields() {
+  using F = StragglerSettings;
+  static constexpr Row all[] = {row<&F::per_node_day>("per_node_day").required(),
+                                row<&F::slowdown>("slowdown").required().within(0, 1e3),
+                                row<&F::detection>("detection").required().with_unit()};
+  return rows_of<F>(all);
+}
+
+Rows CorruptionSettings::fields() {
+  using F = CorruptionSettings;
+  static constexpr Row all[] = {row<&F::per_node_day>("per_node_day").required(),
+                                row<&F::check>("check").required().with_unit().positive(),
+                                row<&F::check_time>("check_time").with_unit()};
+  return rows_of<F>(all);
+}
+
+Rows PreemptionSettings::fields() {
+  using F = PreemptionSettings;
+  static constexpr Row all[] = {row<&F::per_node_day>("per_node_day").required(),
+                                row<&F::notice>("notice").with_unit()};
+  return rows_of<F>(all);
+}
+
+Rows RunSettings::fields() {
+  using F = RunSettings;
+  constexpr double kMaxDollars = 1e15, kMaxNodes = 1 << 20;
+  static constexpr Row all[] = {
+      row<&F::tokens>("tokens").within(1, kMaxTokens),
+      row<&F::price_per_gpu_hour>("price_per_gpu_hour").within(0, kMaxDollars),
+      row<&F::rented_together>("rented_together").within(1, kMaxNodes),
+      row<&F::deadline>("deadline").with_unit(),
+      row<&F::budget>("budget").within(0, kMaxDollars),
+      row<&F::failures_per_node_day>("failures_per_node_day"),
+      row<&F::failures_per_day>("failures_per_day"),
+      row<&F::checkpoint>("checkpoint").unless_usual(),
+      row<&F::restart>("restart").with_unit(),
+      row<&F::spare_nodes>("spare_nodes").within(0, kMaxNodes),
+      row<&F::repair>("repair").with_unit(),
+      row<&F::elastic>("elastic").unless_usual(),
+      row<&F::stragglers>("stragglers"),
+      row<&F::preemption>("preemption"),
+      row<&F::silent_corruption>("silent_corruption"),
+      row<&F::pue>("pue").within(1, 10)};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

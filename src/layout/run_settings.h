@@ -6,11 +6,12 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/json_field.h"
 #include "core/json_fwd.h"
 #include "core/quantity.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 inline constexpr double kMaxTokens = 1e18;
 
@@ -20,12 +21,7 @@ struct CheckpointSettings {
   std::optional<Seconds> interval;          // of training between two; absent: the best
 
   bool operator==(const CheckpointSettings&) const = default;
-  static auto fields() {
-    using F = CheckpointSettings;
-    return std::tuple{json_field("bytes", &F::bytes).with_unit(),
-                      json_field("bandwidth", &F::bandwidth).with_unit().positive(),
-                      json_field("interval", &F::interval).with_unit().positive()};
-  }
+  static Rows fields();
 };
 
 // How often a day something happens: never, or a rate that can be reckoned with.
@@ -44,12 +40,7 @@ struct StragglerSettings {
   double slowdown = 0;  // 0.3: a step takes 1.3 times as long while there is one
   Seconds detection;    // until it is replaced
 
-  static auto fields() {
-    using F = StragglerSettings;
-    return std::tuple{json_field("per_node_day", &F::per_node_day).required(),
-                      json_field("slowdown", &F::slowdown).required().within(0, 1e3),
-                      json_field("detection", &F::detection).required().with_unit()};
-  }
+  static Rows fields();
 };
 
 // Wrong results that stop nothing: a check finds them, and all since the last check that passed is
@@ -59,12 +50,7 @@ struct CorruptionSettings {
   Seconds check;       // of training between two checks
   Seconds check_time;  // training stands still for so long
 
-  static auto fields() {
-    using F = CorruptionSettings;
-    return std::tuple{json_field("per_node_day", &F::per_node_day).required(),
-                      json_field("check", &F::check).required().with_unit().positive(),
-                      json_field("check_time", &F::check_time).with_unit()};
-  }
+  static Rows fields();
 };
 
 // Nodes that the provider takes back (spot).
@@ -72,11 +58,7 @@ struct PreemptionSettings {
   PerDay per_node_day;
   Seconds notice;  // between the warning and the end
 
-  static auto fields() {
-    using F = PreemptionSettings;
-    return std::tuple{json_field("per_node_day", &F::per_node_day).required(),
-                      json_field("notice", &F::notice).with_unit()};
-  }
+  static Rows fields();
 };
 
 struct RunSettings {
@@ -98,27 +80,7 @@ struct RunSettings {
   std::optional<CorruptionSettings> silent_corruption;
   std::optional<double> pue;  // energy of the building per energy of the machines
 
-  static auto fields() {
-    using F = RunSettings;
-    constexpr double kMaxDollars = 1e15, kMaxNodes = 1 << 20;
-    return std::tuple{
-        json_field("tokens", &F::tokens).within(1, kMaxTokens),
-        json_field("price_per_gpu_hour", &F::price_per_gpu_hour).within(0, kMaxDollars),
-        json_field("rented_together", &F::rented_together).within(1, kMaxNodes),
-        json_field("deadline", &F::deadline).with_unit(),
-        json_field("budget", &F::budget).within(0, kMaxDollars),
-        json_field("failures_per_node_day", &F::failures_per_node_day),
-        json_field("failures_per_day", &F::failures_per_day),
-        json_field("checkpoint", &F::checkpoint).unless_usual(),
-        json_field("restart", &F::restart).with_unit(),
-        json_field("spare_nodes", &F::spare_nodes).within(0, kMaxNodes),
-        json_field("repair", &F::repair).with_unit(),
-        json_field("elastic", &F::elastic).unless_usual(),
-        json_field("stragglers", &F::stragglers),
-        json_field("preemption", &F::preemption),
-        json_field("silent_corruption", &F::silent_corruption),
-        json_field("pue", &F::pue).within(1, 10)};
-  }
+  static Rows fields();
 };
 
 SortedJson to_json(const RunSettings& run);  // the keys that are given

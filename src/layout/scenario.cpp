@@ -5,6 +5,7 @@
 
 #include "core/json.h"
 #include "core/json_tree.h"
+#include "core/row_types.h"
 #include "layout/data_folders.h"
 #include "layout/legality.h"
 #include "layout/read_scenario.h"
@@ -121,6 +122,14 @@ Result<Scenario> read_legal_scenario(JsonDocument& document, const DataFolders& 
 Result<OpenScenario> read_open_scenario(JsonDocument& document, const DataFolders& folders,
                                         const OpenKeys& open) {
   return read_document(document, folders, open, true);
+}
+
+Rows DataFolders::fields() {
+  using F = DataFolders;
+  static constexpr Row all[] = {row<&F::models>("models").required(),
+                                row<&F::topologies>("topologies").required(),
+                                row<&F::profiles>("profiles").required()};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

@@ -13,9 +13,11 @@
 #include <utility>
 
 #include "core/carried_files.h"
-#include "core/json_fields.h"
+#include "core/read_rows.h"
 #include "core/remembered_files.h"
+#include "core/row_types.h"
 #include "core/text/escape.h"
+#include "core/write_rows.h"
 
 namespace stepcast {
 namespace {
@@ -47,13 +49,14 @@ struct ErrorRow {
   std::vector<double> time, memory;  // logarithms
   std::vector<std::int64_t> mechanisms;
 
-  static auto fields() {
+  static Rows fields() {
     using F = ErrorRow;
     constexpr double kAny = std::numeric_limits<double>::max();
-    return std::tuple{json_field("source", &F::source).required(), json_field("run", &F::run),
-                      json_field("time", &F::time).within(-kAny, kAny),
-                      json_field("memory", &F::memory).within(-kAny, kAny).unless_usual(),
-                      json_field("mechanisms", &F::mechanisms)};
+    static constexpr Row all[] = {row<&F::source>("source").required(), row<&F::run>("run"),
+                                  row<&F::time>("time").within(-kAny, kAny),
+                                  row<&F::memory>("memory").within(-kAny, kAny).unless_usual(),
+                                  row<&F::mechanisms>("mechanisms")};
+    return rows_of<F>(all);
   }
 };
 
@@ -61,12 +64,12 @@ struct ErrorFile {
   std::vector<std::string> sources, mechanisms;  // in order
   std::vector<ErrorRow> runs;
 
-  static auto fields() {
+  static Rows fields() {
     using F = ErrorFile;
-    return std::tuple{JsonRemark{kFormatKey}, JsonRemark{"made_by"},
-                      json_field("sources", &F::sources).required(),
-                      json_field("mechanisms", &F::mechanisms).required(),
-                      json_field("runs", &F::runs).required()};
+    static constexpr Row all[] = {
+        remark(kFormatKey), remark("made_by"), row<&F::sources>("sources").required(),
+        row<&F::mechanisms>("mechanisms").required(), row<&F::runs>("runs").required()};
+    return rows_of<F>(all);
   }
   void check(const JsonValue& value) const {
     const auto in_order = [](const std::vector<std::string>& names) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "core/json_fields.h"
 #include "core/text/escape.h"
+#include "core/write_rows.h"
 #include "report/check_report.h"
 
 namespace stepcast {

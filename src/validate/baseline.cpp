@@ -8,6 +8,8 @@
 #include <limits>
 #include <map>
 #include <set>
+#include "core/row_types.h"
+#include "core/write_rows.h"
 
 #include "core/json_tree.h"
 #include "validate/baseline_document.h"
@@ -183,6 +185,21 @@ BaselineComparison compare_with_baseline(const CheckReport& report, const Baseli
   compare_rows(report.summary, baseline, out);
   compare_cases(report.cases, baseline, out);
   return out;
+}
+
+Rows Baseline::Case::fields() {
+  static constexpr Row all[] = {row<&Case::step_time_s>("step_time_s"),
+                                row<&Case::peak_memory_bytes>("peak_memory_bytes"),
+                                row<&Case::failed>("failed")};
+  return rows_of<Case>(all);
+}
+
+Rows Baseline::fields() {
+  using F = Baseline;
+  static constexpr Row all[] = {
+      row<&F::rows>("summary").required().named(metric_names).within(-1e300, 1e300),
+      row<&F::cases>("cases").required()};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

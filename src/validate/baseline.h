@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "core/json_field.h"
 #include "core/result.h"
 #include "core/text/written.h"
 #include "validate/check.h"
 #include "validate/tolerance.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 struct BaselineComparison {
   // Figures that got worse or are gone. If one of the summary did, the cases that made it come
@@ -39,21 +40,12 @@ struct Baseline {
     std::optional<double> peak_memory_bytes;
     std::optional<std::string> failed;
 
-    static auto fields() {
-      return std::tuple{json_field("step_time_s", &Case::step_time_s),
-                        json_field("peak_memory_bytes", &Case::peak_memory_bytes),
-                        json_field("failed", &Case::failed)};
-    }
+    static Rows fields();
   };
   std::map<std::string, std::map<std::string, double>> rows;  // of the summary, by metric
   std::map<std::string, Case> cases;                          // by baseline_key()
 
-  static auto fields() {
-    using F = Baseline;
-    return std::tuple{
-        json_field("summary", &F::rows).required().named(metric_names).within(-1e300, 1e300),
-        json_field("cases", &F::cases).required()};
-  }
+  static Rows fields();
 };
 
 // `text` is the content of the baseline file `file`, and `suites` are those that are to be checked.

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/json_fields.h"
+#include "core/read_rows.h"
 #include "core/result.h"
 
 namespace stepcast {

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/json_tree.h"
+#include "core/row_types.h"
 
 namespace stepcast {
 
@@ -39,6 +40,39 @@ std::span<const JudgedFigure> judged_figures() {
       JudgedFigure{"bubble_fraction", &CaseErrors::bubble_fraction, &CaseFigures::bubble_fraction,
                    true}};
   return kAll;
+}
+
+Rows CaseFigures::fields() {
+  using F = CaseFigures;
+  constexpr double kSmallest = 1e-12;  // measured figures are positive
+  constexpr double kLargest = 1e18;
+  constexpr auto positive = [](Row one) { return one.within(kSmallest, kLargest); };
+  constexpr auto forecast = [](const F& figures) { return figures.step_time_low_s.has_value(); };
+  static constexpr Row all[] = {
+      positive(row<&F::step_time_s>("step_time_s")).says("seconds of a step"),
+      positive(row<&F::step_time_low_s>("step_time_low_s")).where<F>(forecast),
+      positive(row<&F::step_time_high_s>("step_time_high_s")).where<F>(forecast),
+      positive(row<&F::tokens_per_s_per_gpu>("tokens_per_s_per_gpu"))
+          .says("tokens a second and GPU"),
+      positive(row<&F::model_tflops_per_gpu>("model_tflops_per_gpu"))
+          .says("TFLOP/s of a GPU, as the convention counts"),
+      row<&F::mfu>("mfu").within(kSmallest, 1).says("share of the convention's peak"),
+      row<&F::peak_memory_bytes>("peak_memory_bytes")
+          .within(1, kLargest)
+          .says("of the fullest GPU"),
+      row<&F::bubble_fraction>("bubble_fraction")
+          .within(0, 1)
+          .says("share of the time that the pipeline idles")};
+  return rows_of<F>(all);
+}
+
+Rows CaseErrors::fields() {
+  using F = CaseErrors;
+  static constexpr Row all[] = {
+      row<&F::step_time>("step_time").within(0, 1e18).says("relative to the measured time"),
+      row<&F::peak_memory>("peak_memory").within(0, 1e18).says("relative to the measured peak"),
+      row<&F::bubble_fraction>("bubble_fraction").within(0, 1).says("as a difference")};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

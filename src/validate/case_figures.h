@@ -6,11 +6,10 @@
 #include <optional>
 #include <span>
 
-#include "core/json_field.h"
-
 namespace stepcast {
 
 class JsonValue;
+struct Rows;  // core/rows.h
 
 struct CaseFigures {
   std::optional<double> step_time_s = {};
@@ -26,29 +25,7 @@ struct CaseFigures {
   }
   void check(const JsonValue& value) const;  // that a source states one or more
 
-  static auto fields() {
-    using F = CaseFigures;
-    constexpr double kSmallest = 1e-12;  // measured figures are positive
-    constexpr double kLargest = 1e18;
-    const auto positive = [](const char* key, std::optional<double> F::*member) {
-      return json_field(key, member).within(kSmallest, kLargest);
-    };
-    const auto forecast = [](const F& figures) { return figures.step_time_low_s.has_value(); };
-    return std::tuple{
-        positive("step_time_s", &F::step_time_s).says("seconds of a step"),
-        positive("step_time_low_s", &F::step_time_low_s).where(forecast),
-        positive("step_time_high_s", &F::step_time_high_s).where(forecast),
-        positive("tokens_per_s_per_gpu", &F::tokens_per_s_per_gpu).says("tokens a second and GPU"),
-        positive("model_tflops_per_gpu", &F::model_tflops_per_gpu)
-            .says("TFLOP/s of a GPU, as the convention counts"),
-        json_field("mfu", &F::mfu).within(kSmallest, 1).says("share of the convention's peak"),
-        json_field("peak_memory_bytes", &F::peak_memory_bytes)
-            .within(1, kLargest)
-            .says("of the fullest GPU"),
-        json_field("bubble_fraction", &F::bubble_fraction)
-            .within(0, 1)
-            .says("share of the time that the pipeline idles")};
-  }
+  static Rows fields();
 };
 
 // How far a forecast is from what was measured, relative to that, and of a bubble the difference;
@@ -61,17 +38,7 @@ struct CaseErrors {
   bool any() const { return step_time || peak_memory || bubble_fraction; }
   void check(const JsonValue& value) const;  // that limits limit something
 
-  static auto fields() {
-    using F = CaseErrors;
-    return std::tuple{
-        json_field("step_time", &F::step_time)
-            .within(0, 1e18)
-            .says("relative to the measured time"),
-        json_field("peak_memory", &F::peak_memory)
-            .within(0, 1e18)
-            .says("relative to the measured peak"),
-        json_field("bubble_fraction", &F::bubble_fraction).within(0, 1).says("as a difference")};
-  }
+  static Rows fields();
 };
 
 // A figure in which a forecast is judged.

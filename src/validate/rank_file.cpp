@@ -6,7 +6,9 @@
 #include <iterator>
 #include <utility>
 
-#include "core/json_fields.h"
+#include "core/read_rows.h"
+#include "core/row_types.h"
+#include "core/write_rows.h"
 #include "program/program.h"
 #include "validate/documents.h"
 
@@ -107,6 +109,76 @@ Result<std::vector<RankFile>> read_rank_files(const std::string& folder, const P
   }
   if (!errors.empty()) return failure(std::move(errors));
   return out;
+}
+
+Rows MeasuredStep::fields() {
+  using F = MeasuredStep;
+  static constexpr Row all[] = {
+      row<&F::begin>("begin_s")
+          .required()
+          .within(-kAnyNumber, kAnyNumber)
+          .says("of the machine's monotonic clock, which its ranks share"),
+      row<&F::end>("end_s").required().within(-kAnyNumber, kAnyNumber).says("of that clock"),
+      row<&F::loss_sum>("loss_sum").within(-kAnyNumber, kAnyNumber).says("over the rank's tokens"),
+      row<&F::spans>("spans").required().says("of each instruction of the rank's role")};
+  return rows_of<F>(all);
+}
+
+Rows OperationTime::fields() {
+  using F = OperationTime;
+  constexpr auto collective = [](const F& operation) { return operation.is_collective(); };
+  static constexpr Row all[] = {
+      row<&F::signature>("signature").required().says("what the operation does"),
+      row<&F::name>("name").required().says("its name in the program, for people"),
+      row<&F::phase>("phase").required().says("the part of the step that calls it"),
+      row<&F::calls_per_step>("calls_per_step").required().says("how often a step calls it"),
+      row<&F::median>("median_s").required().says("of a call"),
+      row<&F::total>("total_s_per_step").required().says("of all calls of a step"),
+      row<&F::group>("group")
+          .required()
+          .where<F>(collective)
+          .says("of a collective: who takes part"),
+      row<&F::exposed>("exposed_s_per_step")
+          .required()
+          .where<F>(collective)
+          .says("of a collective: all of its time, or of one beside kernels how long they waited "
+                "for it")};
+  return rows_of<F>(all);
+}
+
+Rows Numerics::fields() {
+  using F = Numerics;
+  static constexpr Row all[] = {row<&F::loss_relative_error>("loss_relative_error")
+                                    .required()
+                                    .says("the largest over steps, against one rank alone"),
+                                row<&F::parameter_relative_error>("parameter_relative_error")
+                                    .says("where parameters can be compared")};
+  return rows_of<F>(all);
+}
+
+Rows RankFile::fields() {
+  using F = RankFile;
+  static constexpr Row all[] = {
+      row<&F::rank>("rank").required().says("its number"),
+      row<&F::host>("host").says("the name of its machine"),
+      row<&F::stage>("stage").required().says("its pipeline stage"),
+      row<&F::tp>("tp").required().says("its place in its tensor group"),
+      row<&F::dp>("dp").required().says("its replica"),
+      row<&F::steps>("steps").required(),
+      row<&F::operations>("operations"),
+      row<&F::peak_memory>("peak_memory_bytes").required().says("the peak of living tensors"),
+      row<&F::memory>("memory_bytes")
+          .named(enum_names<MemoryCategory>)
+          .says("its parts at that moment"),
+      row<&F::processors>("processors")
+          .says("of the machine while the rank measured its steps, from `/proc/stat`"),
+      row<&F::device_used>("device_used_bytes")
+          .says("on GPUs: what the driver counts at the end of the run, less what it counted "
+                "before"),
+      row<&F::pool_used>("pool_used_bytes")
+          .says("on GPUs: what tensors took at most of the pool that they come from"),
+      row<&F::numerics>("numerics").says("only in files of ranks that compared")};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/enum_names.h"
-#include "core/json_field.h"
+#include "core/json_fwd.h"
 #include "core/processor_use.h"
 #include "core/quantity.h"
 #include "core/result.h"
@@ -20,6 +20,7 @@
 namespace stepcast {
 
 struct Program;
+struct Rows;  // core/rows.h
 
 inline constexpr double kAnyNumber = std::numeric_limits<double>::max();
 
@@ -36,22 +37,7 @@ struct MeasuredStep {
   double loss_sum = 0;
   std::vector<MeasuredSpan> spans;  // by instruction of the rank's role
 
-  static auto fields() {
-    using F = MeasuredStep;
-    return std::tuple{
-        json_field("begin_s", &F::begin)
-            .required()
-            .within(-kAnyNumber, kAnyNumber)
-            .says("of the machine's monotonic clock, which its ranks share"),
-        json_field("end_s", &F::end)
-            .required()
-            .within(-kAnyNumber, kAnyNumber)
-            .says("of that clock"),
-        json_field("loss_sum", &F::loss_sum)
-            .within(-kAnyNumber, kAnyNumber)
-            .says("over the rank's tokens"),
-        json_field("spans", &F::spans).required().says("of each instruction of the rank's role")};
-  }
+  static Rows fields();
 };
 
 // All calls of one operation.
@@ -67,28 +53,7 @@ struct OperationTime {
   Seconds exposed = {};
   bool is_collective() const { return is_signature_of_collective(signature); }
 
-  static auto fields() {
-    using F = OperationTime;
-    const auto collective = [](const F& operation) { return operation.is_collective(); };
-    return std::tuple{
-        json_field("signature", &F::signature).required().says("what the operation does"),
-        json_field("name", &F::name).required().says("its name in the program, for people"),
-        json_field("phase", &F::phase).required().says("the part of the step that calls it"),
-        json_field("calls_per_step", &F::calls_per_step)
-            .required()
-            .says("how often a step calls it"),
-        json_field("median_s", &F::median).required().says("of a call"),
-        json_field("total_s_per_step", &F::total).required().says("of all calls of a step"),
-        json_field("group", &F::group)
-            .required()
-            .where(collective)
-            .says("of a collective: who takes part"),
-        json_field("exposed_s_per_step", &F::exposed)
-            .required()
-            .where(collective)
-            .says("of a collective: all of its time, or of one beside kernels how long they waited "
-                  "for it")};
-  }
+  static Rows fields();
 };
 
 // How far results are from those of the same steps computed by one rank alone.
@@ -96,14 +61,7 @@ struct Numerics {
   double loss_relative_error = 0;                  // the largest over steps
   std::optional<double> parameter_relative_error;  // where they can be compared
 
-  static auto fields() {
-    using F = Numerics;
-    return std::tuple{json_field("loss_relative_error", &F::loss_relative_error)
-                          .required()
-                          .says("the largest over steps, against one rank alone"),
-                      json_field("parameter_relative_error", &F::parameter_relative_error)
-                          .says("where parameters can be compared")};
-  }
+  static Rows fields();
 };
 
 struct RankFile {
@@ -119,31 +77,7 @@ struct RankFile {
   std::optional<Numerics> numerics;
   std::optional<ProcessorUse> processors;  // of its machine while it measured, where that tells
 
-  static auto fields() {
-    using F = RankFile;
-    return std::tuple{
-        json_field("rank", &F::rank).required().says("its number"),
-        json_field("host", &F::host).says("the name of its machine"),
-        json_field("stage", &F::stage).required().says("its pipeline stage"),
-        json_field("tp", &F::tp).required().says("its place in its tensor group"),
-        json_field("dp", &F::dp).required().says("its replica"),
-        json_field("steps", &F::steps).required(),
-        json_field("operations", &F::operations),
-        json_field("peak_memory_bytes", &F::peak_memory)
-            .required()
-            .says("the peak of living tensors"),
-        json_field("memory_bytes", &F::memory)
-            .named(enum_names<MemoryCategory>)
-            .says("its parts at that moment"),
-        json_field("processors", &F::processors)
-            .says("of the machine while the rank measured its steps, from `/proc/stat`"),
-        json_field("device_used_bytes", &F::device_used)
-            .says("on GPUs: what the driver counts at the end of the run, less what it counted "
-                  "before"),
-        json_field("pool_used_bytes", &F::pool_used)
-            .says("on GPUs: what tensors took at most of the pool that they come from"),
-        json_field("numerics", &F::numerics).says("only in files of ranks that compared")};
-  }
+  static Rows fields();
 };
 
 Json rank_file_json(const RankFile& file);

@@ -8,7 +8,8 @@
 #include <set>
 
 #include "core/data_name.h"
-#include "core/json_fields.h"
+#include "core/read_rows.h"
+#include "core/row_types.h"
 #include "core/text/escape.h"
 #include "core/unit_text.h"
 #include "validate/documents.h"
@@ -100,6 +101,54 @@ Result<std::string> suite_file(const std::string& name_or_path, const std::strin
   const std::string near = did_you_mean(name_or_path, *shipped);
   return failure({ErrorCode::kNotFound, fmt::format("there is no suite '{}'", name_or_path), "",
                   "SUITE", near.empty() ? "a file, all, " + one_of(*shipped) : near});
+}
+
+Rows Convention::fields() {
+  using F = Convention;
+  static constexpr Row all[] = {
+      row<&F::causal_attention>("attention")
+          .named(words<"full", "causal">)
+          .says("FLOPs of attention are counted in full, or halved"),
+      row<&F::logits>("logits").says("the output projection counts"),
+      row<&F::hardware_flops>("flops")
+          .named(words<"model", "hardware">)
+          .says("FLOPs of the model, or with recomputed work"),
+      row<&F::peak>("peak").says(
+          "MFU is a share of this peak; that of the precision unless stated"),
+      row<&F::memory>("memory").says(
+          "memory of tensors, reserved by the allocator, or taken from the device"),
+      row<&F::steady_bubble>("bubble")
+          .named(words<"span", "steady">)
+          .says("the bubble is over the span of a rank, or in the steady state")};
+  return rows_of<F>(all);
+}
+
+Rows SuiteCase::fields() {
+  using F = SuiteCase;
+  static constexpr Row all[] = {
+      row<&F::id>("id").required().says("unique within the suite"),
+      row<&F::source>("source").required().says("where the run was reported"),
+      row<&F::tags>("tags").says("for rows of the summary, `--tag` and `--without-tag`"),
+      row<&F::assumed>("assumed").says(
+          "what the source does not state and was filled in: key paths or free text"),
+      row<&F::notes>("notes").says("for people"),
+      row<&F::convention>("convention").says("how the source states its figures"),
+      row<&F::measured>("measured").required().says("one or more of these figures"),
+      row<&F::limits>("tolerance").says("what the errors of this case may be at most"),
+      row<&F::scenario>("scenario")
+          .required()
+          .says("a scenario, forecast as `predict` forecasts it: `check` fills nothing in")};
+  return rows_of<F>(all);
+}
+
+Rows Suite::fields() {
+  using F = Suite;
+  static constexpr Row all[] = {
+      row<&F::name>("name").says("the file's name unless stated"),
+      row<&F::limits>("tolerance")
+          .says("limits of all cases that measured the figure and do not limit it themselves"),
+      row<&F::cases>("cases").required().says("the recorded runs")};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

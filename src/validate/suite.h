@@ -9,13 +9,15 @@
 #include <vector>
 
 #include "core/enum_names.h"
-#include "core/json_field.h"
+#include "core/json_fwd.h"
 #include "core/json_tree.h"
 #include "core/quantity.h"
 #include "core/result.h"
 #include "validate/case_figures.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 // An MFU is stated against this: the peak of the scenario's precision, that of bf16, or a rate.
 struct StatedPeak {
@@ -39,24 +41,7 @@ struct Convention {
   Memory memory = Memory::kAllocated;
   bool steady_bubble = false;
 
-  static auto fields() {
-    using F = Convention;
-    return std::tuple{
-        json_field("attention", &F::causal_attention)
-            .named(words<"full", "causal">)
-            .says("FLOPs of attention are counted in full, or halved"),
-        json_field("logits", &F::logits).says("the output projection counts"),
-        json_field("flops", &F::hardware_flops)
-            .named(words<"model", "hardware">)
-            .says("FLOPs of the model, or with recomputed work"),
-        json_field("peak", &F::peak)
-            .says("MFU is a share of this peak; that of the precision unless stated"),
-        json_field("memory", &F::memory)
-            .says("memory of tensors, reserved by the allocator, or taken from the device"),
-        json_field("bubble", &F::steady_bubble)
-            .named(words<"span", "steady">)
-            .says("the bubble is over the span of a rank, or in the steady state")};
-  }
+  static Rows fields();
 };
 
 struct SuiteCase {
@@ -73,22 +58,7 @@ struct SuiteCase {
 
   void check(const JsonValue& value) const;
 
-  static auto fields() {
-    using F = SuiteCase;
-    return std::tuple{
-        json_field("id", &F::id).required().says("unique within the suite"),
-        json_field("source", &F::source).required().says("where the run was reported"),
-        json_field("tags", &F::tags).says("for rows of the summary, `--tag` and `--without-tag`"),
-        json_field("assumed", &F::assumed)
-            .says("what the source does not state and was filled in: key paths or free text"),
-        json_field("notes", &F::notes).says("for people"),
-        json_field("convention", &F::convention).says("how the source states its figures"),
-        json_field("measured", &F::measured).required().says("one or more of these figures"),
-        json_field("tolerance", &F::limits).says("what the errors of this case may be at most"),
-        json_field("scenario", &F::scenario)
-            .required()
-            .says("a scenario, forecast as `predict` forecasts it: `check` fills nothing in")};
-  }
+  static Rows fields();
 };
 
 struct Suite {
@@ -97,14 +67,7 @@ struct Suite {
   CaseErrors limits;  // of the cases that do not limit themselves
   std::vector<SuiteCase> cases;
 
-  static auto fields() {
-    using F = Suite;
-    return std::tuple{
-        json_field("name", &F::name).says("the file's name unless stated"),
-        json_field("tolerance", &F::limits)
-            .says("limits of all cases that measured the figure and do not limit it themselves"),
-        json_field("cases", &F::cases).required().says("the recorded runs")};
-  }
+  static Rows fields();
 };
 
 Result<Suite> load_suite(const std::string& file);

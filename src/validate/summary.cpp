@@ -8,6 +8,7 @@
 #include <functional>
 #include <tuple>
 #include <utility>
+#include "core/row_types.h"
 
 #include "core/statistics.h"
 
@@ -92,20 +93,27 @@ struct Metric {
   bool larger_is_better = false;
 };
 
+std::optional<double> number_of(const Row& field, const ErrorStatistics& errors) {
+  const void* value = field.of(&errors);
+  const RowType* type = field.type;
+  if (type->kind == RowKind::kOptional) {
+    value = type->held(value);
+    type = type->element;
+  }
+  if (errors.count == 0 || value == nullptr) return std::nullopt;
+  return type->number(value);
+}
+
 // "step_time.mean_abs_error": the statistics of each figure in which forecasts are judged.
 void add_error_metrics(std::vector<Metric>& out) {
   for (std::size_t i = 0; i < judged_figures().size(); ++i) {
-    const auto add = [&](const auto& field) {
-      if (field.key == std::string_view("count")) return;
+    for (const Row& field : ErrorStatistics::fields()) {
+      if (field.key == std::string_view("count")) continue;
       out.push_back({fmt::format("{}.{}", judged_figures()[i].name, field.key),
-                     [statistics = kStatistics[i],
-                      member = field.member](const SummaryRow& row) -> std::optional<double> {
-                       const ErrorStatistics& errors = row.*statistics;
-                       if (errors.count == 0) return std::nullopt;
-                       return errors.*member;
+                     [statistics = kStatistics[i], field](const SummaryRow& row) {
+                       return number_of(field, row.*statistics);
                      }});
-    };
-    std::apply([&](const auto&... field) { (add(field), ...); }, ErrorStatistics::fields());
+    }
   }
 }
 
@@ -210,6 +218,39 @@ std::vector<std::string> row_names(const Summary& summary) {
   for (const auto& [name, row] : summary.suites) out.push_back(name);
   for (const auto& [name, row] : summary.tags) out.push_back(name);
   return out;
+}
+
+Rows ErrorStatistics::fields() {
+  using F = ErrorStatistics;
+  static constexpr Row all[] = {row<&F::count>("count"),
+                                row<&F::mean_abs>("mean_abs_error"),
+                                row<&F::median_abs>("median_abs_error"),
+                                row<&F::p90_abs>("p90_abs_error"),
+                                row<&F::max_abs>("max_abs_error"),
+                                row<&F::bias>("bias")};
+  return rows_of<F>(all);
+}
+
+Rows SummaryRow::fields() {
+  using F = SummaryRow;
+  static constexpr Row all[] = {
+      row<&F::count>("count"),
+      row<&F::failed>("failed"),
+      row<&F::not_supported>("not_supported"),
+      row<&F::step_time>("step_time").where<F>([](const F& row) {
+        return row.step_time.count > 0;
+      }),
+      row<&F::peak_memory>("peak_memory").where<F>([](const F& row) {
+        return row.peak_memory.count > 0;
+      }),
+      row<&F::bubble_fraction>("bubble_fraction").where<F>([](const F& row) {
+        return row.bubble_fraction.count > 0;
+      }),
+      row<&F::coverage>("coverage"),
+      row<&F::groups>("groups").where<F>([](const F& row) { return row.groups > 0; }),
+      row<&F::kendall_tau>("kendall_tau"),
+      row<&F::regret>("regret")};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

@@ -11,10 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/json_field.h"
 #include "validate/align.h"
 
 namespace stepcast {
+
+struct Rows;  // core/rows.h
 
 struct ErrorStatistics {
   std::size_t count = 0;  // cases with this figure measured, failed ones included
@@ -24,15 +25,7 @@ struct ErrorStatistics {
   double max_abs = 0;
   std::optional<double> bias;  // mean signed error of the cases that were predicted
 
-  static auto fields() {
-    using F = ErrorStatistics;
-    return std::tuple{json_field("count", &F::count),
-                      json_field("mean_abs_error", &F::mean_abs),
-                      json_field("median_abs_error", &F::median_abs),
-                      json_field("p90_abs_error", &F::p90_abs),
-                      json_field("max_abs_error", &F::max_abs),
-                      json_field("bias", &F::bias)};
-  }
+  static Rows fields();
 };
 
 struct SummaryRow {
@@ -48,26 +41,7 @@ struct SummaryRow {
   std::optional<double> kendall_tau;  // order of step times; groups weigh by their pairs
   std::optional<double> regret;       // mean of T(predicted best)/T(measured best) - 1, measured
 
-  static auto fields() {
-    using F = SummaryRow;
-    return std::tuple{
-        json_field("count", &F::count),
-        json_field("failed", &F::failed),
-        json_field("not_supported", &F::not_supported),
-        json_field("step_time", &F::step_time).where([](const F& row) {
-          return row.step_time.count > 0;
-        }),
-        json_field("peak_memory", &F::peak_memory).where([](const F& row) {
-          return row.peak_memory.count > 0;
-        }),
-        json_field("bubble_fraction", &F::bubble_fraction).where([](const F& row) {
-          return row.bubble_fraction.count > 0;
-        }),
-        json_field("coverage", &F::coverage),
-        json_field("groups", &F::groups).where([](const F& row) { return row.groups > 0; }),
-        json_field("kendall_tau", &F::kendall_tau),
-        json_field("regret", &F::regret)};
-  }
+  static Rows fields();
 };
 
 struct Summary {

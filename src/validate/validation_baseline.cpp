@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include "core/row_types.h"
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "core/write_rows.h"
 #include "layout/read_scenario.h"
 #include "layout/scenario.h"
 #include "validate/baseline.h"
@@ -138,8 +140,7 @@ void compare_side(const RecordedFigures& recorded, const Validation& validation,
   }
 }
 
-}  // namespace
-
+// By the alphabet.
 const std::vector<std::string>& recorded_figure_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> out;
@@ -150,6 +151,8 @@ const std::vector<std::string>& recorded_figure_names() {
   }();
   return names;
 }
+
+}  // namespace
 
 Written validation_baseline_text(const Scenario& scenario, const RunFacts& run,
                                  const Validation& validation) {
@@ -224,6 +227,32 @@ BaselineDrift drift_from(const ValidationBaseline& baseline, const Validation& v
   compare_side(baseline.predicted, validation, true, limits, out);
   compare_side(baseline.measured, validation, false, limits, out);
   return out;
+}
+
+Rows ValidationBaseline::Machine::fields() {
+  static constexpr Row all[] = {
+      row<&Machine::device>("device").required().says(
+          "title of the processor or GPU; runs on other machines are not compared"),
+      row<&Machine::cores>("cores")
+          .within(1, ObjectReader::kMaxCount)
+          .unless_usual()
+          .says("of a processor's machine")};
+  return rows_of<Machine>(all);
+}
+
+Rows ValidationBaseline::fields() {
+  using F = ValidationBaseline;
+  constexpr auto figures = [](Row one) {
+    return one.required().named(recorded_figure_names).within(-1e300, 1e300);
+  };
+  static constexpr Row all[] = {
+      row<&F::machine>("machine").required(),
+      row<&F::settings>("run").required().says(
+          "model, training and layout as resolved, by key path, `backend`, "
+          "and `rank` where one ran alone"),
+      figures(row<&F::predicted>("predicted")).says("figures of the forecast"),
+      figures(row<&F::measured>("measured")).says("the run's")};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/json.h"
-#include "core/json_field.h"
 #include "core/json_tree.h"
 #include "core/text/written.h"
 #include "validate/validation.h"
@@ -19,6 +17,7 @@ namespace stepcast {
 
 struct Accelerator;
 struct Scenario;
+struct Rows;  // core/rows.h
 
 // A run depends on these facts beside its scenario.
 struct RunFacts {
@@ -29,41 +28,18 @@ struct RunFacts {
 // Figures by key of the prediction file; parts of the time are "time_s.compute".
 using RecordedFigures = std::map<std::string, double>;
 
-const std::vector<std::string>& recorded_figure_names();  // by the alphabet
-
 struct ValidationBaseline {
   struct Machine {
     std::string device;      // title of the processor or GPU
     std::int64_t cores = 0;  // 0: not stated, as for GPUs
 
-    static auto fields() {
-      return std::tuple{
-          json_field("device", &Machine::device)
-              .required()
-              .says("title of the processor or GPU; runs on other machines are not compared"),
-          json_field("cores", &Machine::cores)
-              .within(1, ObjectReader::kMaxCount)
-              .unless_usual()
-              .says("of a processor's machine")};
-    }
+    static Rows fields();
   };
   Machine machine;
   std::map<std::string, SortedJson> settings;  // of the run, by key path
   RecordedFigures predicted, measured;
 
-  static auto fields() {
-    using F = ValidationBaseline;
-    const auto figures = [](const char* key, RecordedFigures F::*member) {
-      return json_field(key, member).required().named(recorded_figure_names).within(-1e300, 1e300);
-    };
-    return std::tuple{json_field("machine", &F::machine).required(),
-                      json_field("run", &F::settings)
-                          .required()
-                          .says("model, training and layout as resolved, by key path, `backend`, "
-                                "and `rank` where one ran alone"),
-                      figures("predicted", &F::predicted).says("figures of the forecast"),
-                      figures("measured", &F::measured).says("the run's")};
-  }
+  static Rows fields();
 };
 
 // The content of a baseline: sorted, a figure per line.

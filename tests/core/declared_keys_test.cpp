@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/row_types.h"
+
 namespace stepcast {
 namespace {
 
@@ -17,9 +19,10 @@ constexpr const char* name_of(Colour colour) { return colour == Colour::kRed ? "
 struct Part {
   std::int64_t count = 1;
   std::optional<double> share;
-  static auto fields() {
-    return std::tuple{json_field("count", &Part::count).within(1, 8).says("how many"),
-                      json_field("share", &Part::share).within(0, 1)};
+  static Rows fields() {
+    static constexpr Row all[] = {row<&Part::count>("count").within(1, 8).says("how many"),
+                                  row<&Part::share>("share").within(0, 1)};
+    return rows_of<Part>(all);
   }
 };
 struct Corner {
@@ -40,25 +43,27 @@ struct Whole {
   std::vector<std::string> tags;
   std::map<std::string, double> figures;
   Corner corner;
-  Part beside;
+  Part near;
   std::int64_t computed = 0;
 
-  static auto fields() {
+  static Rows fields() {
     using F = Whole;
-    return std::tuple{json_field("name", &F::name).required().says("its name"),
-                      json_field("colour", &F::colour),
-                      json_field("broad", &F::broad).named(words<"narrow", "broad">),
-                      json_field("width", &F::width),
-                      json_field("pause", &F::pause).with_unit(),
-                      json_field("parts", &F::parts).says("all of them"),
-                      json_field("by_name", &F::by_name),
-                      json_field("spare", &F::spare),
-                      json_field("tags", &F::tags),
-                      json_field("figures", &F::figures).named(words<"a", "b">),
-                      json_field("corner", &F::corner),
-                      json_field(nullptr, &F::beside),
-                      json_field("computed", &F::computed).where([](const F&) { return false; }),
-                      JsonRemark{"notes"}};
+    static constexpr Row all[] = {
+        row<&F::name>("name").required().says("its name"),
+        row<&F::colour>("colour"),
+        row<&F::broad>("broad").named(words<"narrow", "broad">),
+        row<&F::width>("width"),
+        row<&F::pause>("pause").with_unit(),
+        row<&F::parts>("parts").says("all of them"),
+        row<&F::by_name>("by_name"),
+        row<&F::spare>("spare"),
+        row<&F::tags>("tags"),
+        row<&F::figures>("figures").named(words<"a", "b">),
+        row<&F::corner>("corner"),
+        beside<&F::near>(),
+        row<&F::computed>("computed").where<F>([](const F&) { return false; }),
+        remark("notes")};
+    return rows_of<F>(all);
   }
 };
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/json_fields.h"
+#include "core/read_rows.h"
+#include "core/row_types.h"
+#include "core/write_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -15,16 +17,18 @@ constexpr const char* name_of(Colour colour) { return colour == Colour::kRed ? "
 
 struct Part {
   double share = 0;
-  static auto fields() {
-    return std::tuple{json_field("share", &Part::share).required().within(0, 1)};
+  static Rows fields() {
+    static constexpr Row all[] = {row<&Part::share>("share").required().within(0, 1)};
+    return rows_of<Part>(all);
   }
 };
 
 struct Ends {
   double low = 0, high = 0;
-  static auto fields() {
-    return std::tuple{json_field("low_s", &Ends::low).required(),
-                      json_field("high_s", &Ends::high).required()};
+  static Rows fields() {
+    static constexpr Row all[] = {row<&Ends::low>("low_s").required(),
+                                  row<&Ends::high>("high_s").required()};
+    return rows_of<Ends>(all);
   }
 };
 
@@ -46,22 +50,23 @@ struct Whole {
     if (!is_open && count == 0) value.fail(ErrorCode::kIllegal, "is closed and empty");
   }
 
-  static auto fields() {
+  static Rows fields() {
     using F = Whole;
-    return std::tuple{
-        json_field("name", &F::name).required(),
-        json_field("is_open", &F::is_open),
-        json_field("width", &F::is_wide).named(words<"narrow", "wide">),
-        json_field("colour", &F::colour),
-        json_field("count", &F::count).unless_usual().where([](const F& f) { return !f.is_open; }),
-        json_field("time_s", &F::time),
-        json_field("part", &F::part),
-        json_field("parts", &F::parts),
-        json_field(nullptr, &F::ends),
-        json_field("by_colour", &F::by_colour).named(enum_names<Colour>),
-        json_field("figures", &F::figures).named(words<"b", "a">).within(-1, 1),
-        json_field("size", &F::size).with_unit().positive(),
-        JsonRemark{"notes"}};
+    static constexpr Row all[] = {
+        row<&F::name>("name").required(),
+        row<&F::is_open>("is_open"),
+        row<&F::is_wide>("width").named(words<"narrow", "wide">),
+        row<&F::colour>("colour"),
+        row<&F::count>("count").unless_usual().where<F>([](const F& f) { return !f.is_open; }),
+        row<&F::time>("time_s"),
+        row<&F::part>("part"),
+        row<&F::parts>("parts"),
+        beside<&F::ends>(),
+        row<&F::by_colour>("by_colour").named(enum_names<Colour>),
+        row<&F::figures>("figures").named(words<"b", "a">).within(-1, 1),
+        row<&F::size>("size").with_unit().positive(),
+        remark("notes")};
+    return rows_of<F>(all);
   }
 };
 
@@ -77,7 +82,7 @@ Whole read(const std::string& text, std::string* errors = nullptr) {
   return out;
 }
 
-TEST(JsonFields, WriteWhatTheyRead) {
+TEST(Rows, WriteWhatTheyRead) {
   const std::string text =
       R"({"name":"w","is_open":false,"width":"wide","colour":"green","count":3,"time_s":0.5,)"
       R"("part":{"share":0.25},"parts":[{"share":1.0}],"low_s":1.0,"high_s":2.0,)"
@@ -85,7 +90,7 @@ TEST(JsonFields, WriteWhatTheyRead) {
   EXPECT_EQ(json_text(json_of(read(text))), text);
 }
 
-TEST(JsonFields, KeepWhatIsNotThereAndLeaveOutWhatIsUsual) {
+TEST(Rows, KeepWhatIsNotThereAndLeaveOutWhatIsUsual) {
   const Whole read_one = read(R"({"name": "w"})");
   EXPECT_EQ(read_one.count, 7);
   EXPECT_FALSE(read_one.part);
@@ -95,7 +100,7 @@ TEST(JsonFields, KeepWhatIsNotThereAndLeaveOutWhatIsUsual) {
             R"("parts":[],"by_colour":{"red":0,"green":0},"figures":{}})");
 }
 
-TEST(JsonFields, NameTheKeyOfEachMistake) {
+TEST(Rows, NameTheKeyOfEachMistake) {
   std::string errors;
   read(R"({"colour": "gren", "part": {"share": 2}, "parts": [{}], "low_s": 1, "coun": 1,
            "figures": {"c": 1}, "width": "broad", "size": "0 B", "notes": "for people"})",
@@ -110,7 +115,7 @@ TEST(JsonFields, NameTheKeyOfEachMistake) {
   }
 }
 
-TEST(JsonFields, KnowAKeyOnlyWhereItBelongs) {
+TEST(Rows, KnowAKeyOnlyWhereItBelongs) {
   std::string errors;
   read(R"({"name": "w", "is_open": true, "count": 1})", &errors);
   EXPECT_NE(errors.find("count: is not a known key"), std::string::npos) << errors;
