@@ -41,8 +41,11 @@ tool_packages=(
   mkdocs mkdocs-material  # the site of the documentation
 )
 web_packages=(
-  emscripten node-acorn nodejs npm  # WebAssembly, its linker's parser, and who runs it
+  emscripten node-acorn  # WebAssembly, and its linker's parser
 )
+# A Node.js from elsewhere has an npm, or conflicts with Debian's.
+command -v node > /dev/null || web_packages+=(nodejs)
+command -v npm > /dev/null || web_packages+=(npm)
 
 # The comment at the head of this file.
 print_help() { awk 'NR > 2 && !/^#/ { exit } NR > 2 { sub(/^# ?/, ""); print }' "$0"; }

@@ -168,6 +168,12 @@ struct less_stand_in {
     return a < b;
   }
 };
+struct equal_stand_in {
+  template <class A, class B>
+  constexpr bool operator()(const A& a, const B& b) const {
+    return a == b;
+  }
+};
 
 template <class Function, class Projection>
 constexpr auto projected(Function& function, Projection& projection) {
@@ -203,6 +209,7 @@ STEPCAST_RANGE_PREDICATE(find_if)
   }
 STEPCAST_RANGE_ORDER(max_element)
 STEPCAST_RANGE_ORDER(min_element)
+STEPCAST_RANGE_ORDER(is_sorted)
 #undef STEPCAST_RANGE_ORDER
 
 #define STEPCAST_RANGE_SORT(NAME)                                                                \
@@ -214,6 +221,18 @@ STEPCAST_RANGE_ORDER(min_element)
 STEPCAST_RANGE_SORT(sort)
 STEPCAST_RANGE_SORT(stable_sort)
 #undef STEPCAST_RANGE_SORT
+
+// Two neighbours for which the relation holds, as a rule that they are equal.
+template <class Range, class Relation = equal_stand_in, class Projection = identity_stand_in>
+constexpr auto adjacent_find(Range&& range, Relation relation = {}, Projection projection = {}) {
+  return std::adjacent_find(std::begin(range), std::end(range),
+                            projected_two(relation, projection, projection));
+}
+template <class Range, class Others, class Relation = equal_stand_in>
+constexpr bool equal(Range&& range, Others&& others, Relation relation = {}) {
+  return std::equal(std::begin(range), std::end(range), std::begin(others), std::end(others),
+                    relation);
+}
 
 template <class Range, class Value, class Projection = identity_stand_in>
 constexpr auto find(Range&& range, const Value& value, Projection projection = {}) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""install-deps.sh waits for a program that holds apt's lock, says so, and gives up after five minutes."""
+"""install-deps.sh waits for a program that holds apt's lock, says so, and gives up after five minutes.
+It leaves a Node.js from elsewhere alone."""
 
 import os
 import pathlib
@@ -16,6 +17,8 @@ LOCKED = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7
 STAND_INS = {
     "dpkg-query": "exit 1",
     "sudo": 'exec "$@"',
+    "node": "",
+    "npm": "",
     "sleep": 'echo "$1" >> "$FOLDER/slept"',
     "apt-get": """
 echo "$*" >> "$FOLDER/called"
@@ -28,8 +31,8 @@ fi""",
 }
 
 
-class Locked(unittest.TestCase):
-    def install(self, failures, words):
+class Installs(unittest.TestCase):
+    def install(self, failures, words, kind="--build"):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder)
             for name, body in STAND_INS.items():
@@ -38,7 +41,7 @@ class Locked(unittest.TestCase):
             (path / "failures").write_text(str(failures))
             (path / "words").write_text(words + "\n")
             done = subprocess.run(
-                [SCRIPT, "--build"], capture_output=True, text=True, check=False,
+                [SCRIPT, kind], capture_output=True, text=True, check=False,
                 env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "FOLDER": folder})
             slept = path / "slept"
             self.slept = sum(map(int, slept.read_text().split())) if slept.exists() else 0
@@ -63,6 +66,12 @@ class Locked(unittest.TestCase):
         done = self.install(1, "E: Unable to locate package")
         self.assertEqual((done.returncode, self.slept), (100, 0))
         self.assertIn("Unable to locate package", done.stderr)
+
+    def test_programs_from_elsewhere_are_not_installed_again(self):
+        done = self.install(0, "", "--web")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(" emscripten ", self.called[-1])
+        self.assertNotRegex(self.called[-1], r"\b(nodejs|npm)\b")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 // emscripten lacks. The others are there by name, and say so.
 #include <fmt/format.h>
 
+#include <span>
 #include <string>
 
 #include "cli/check_acceptance.h"
@@ -54,6 +55,10 @@ std::vector<Command> add_commands(CommandLine program) {
   for (const Command& more : add_completion(program)) out.push_back(more);
   for (const LeftOut& one : kLeftOut) out.push_back(add_left_out(program, one));
   return out;
+}
+
+std::vector<Command> add_commands_for(CommandLine program, std::span<char* const>) {
+  return add_commands(program);
 }
 
 // Thresholds of acceptance are judged by readers that are left out: their files are then refused as
