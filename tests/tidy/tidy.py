@@ -23,6 +23,7 @@ import tidy_literals
 import tidy_notebooks
 import tidy_text
 import tidy_used
+import tidy_web
 import tidy_weight
 import tidy_words
 from tidy_tree import Tree
@@ -46,6 +47,7 @@ CHECKS = {
     "examples": tidy_examples.check,
     "escapes": tidy_escapes.check,
     "files": tidy_files.check,
+    "web": tidy_web.check,
 }
 
 

@@ -24,6 +24,11 @@ CLEAN = {
     "sim/engine.cpp": SPDX + '#include "sim/clock.h"\n',
     "src/cli/main.cpp": SPDX + '#include <cstdio>\n#include "core/length.h"\n'
                                'int main() { std::printf("%d", length()); }\n',
+    "cmake/Web.cmake": "set(STEPCAST_LAYERS_LEFT_OUT\n  model)\n"
+                       'set(STEPCAST_FILES_LEFT_OUT\n  "real_[a-z]+")\n',
+    "bindings/web/CMakeLists.txt": "set(commands main\n  plan)\n",
+    "bindings/web/stand_ins.h": SPDX + "#pragma once\ntemplate <class Range>\n"
+                                "constexpr auto sort(Range&& range) { return range; }\n",
     "docs/page.md": "# A page: the `first`\n[itself](#a-page-the-first) [web](https://a.example)\n"
                     "`[not](a-link)`\n",
     "README.md": "[page](docs/page.md#a-page-the-first)\n",
@@ -280,6 +285,21 @@ class Rules(unittest.TestCase):
         self.accepts("words", name, "```\n" + long + "\n```\n")
         self.accepts("words", name, "\n    " + long + "\n    " + long + "\n")
         self.accepts("words", name, "- [a](https://a.example/" + "x" * 90 + ")\n")
+
+    def test_ranges_of_the_web_build(self):
+        for name in ("src/core/a.cpp", "src/core/a.h", "sim/a.cpp", "bindings/web/a.cpp",
+                     "src/cli/plan.cpp"):
+            for missing in ("ranges::for_each", "views::iota", "ranges::views::iota"):
+                self.offends("web", name, SPDX + f"int a = std::{missing}(b);\n", missing)
+            for known in ("ranges::sort", "ranges::less", "sort"):
+                self.accepts("web", name, SPDX + f"int a = std::{known}(b);\n")
+            self.accepts("web", name, SPDX + "// std::ranges::for_each\n")
+        for name in ("src/model/a.cpp", "src/core/real_times.cpp", "src/cli/replay.cpp",
+                     "tests/core/a_test.cpp"):
+            self.accepts("web", name, SPDX + "int a = std::ranges::for_each(b);\n")
+        of_a_macro = {"bindings/web/stand_ins.h": "STEPCAST_RANGE_SORT(for_each)\n",
+                      "src/core/a.cpp": "int a = std::ranges::for_each(b);\n"}
+        self.assertEqual([], findings("web", of_a_macro))
 
     def test_used_functions(self):
         header = "src/core/a.h"
