@@ -26,4 +26,9 @@ add_compile_options(-fwasm-exceptions "SHELL:-include ${CMAKE_CURRENT_SOURCE_DIR
 add_link_options(-fwasm-exceptions)
 # emscripten's own call of clang goes through the cache.
 set(CMAKE_CXX_COMPILER_LAUNCHER "")
-set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+option(STEPCAST_QUICK_WEB "Optimise less, for tests" OFF)
+if(STEPCAST_QUICK_WEB)
+  set(CMAKE_CXX_FLAGS_RELEASE "-O1")
+else()
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+endif()

@@ -4,12 +4,16 @@
 #
 #   scripts/build-web.sh    build/web/planner.html, one file that opens from a disk or any host,
 #                           and build/web/stepcast-VERSION.tgz, for `npx`
+#   scripts/build-web.sh --quick
+#                           both in less time, for tests: larger files, and slower ones
 set -euo pipefail
 
 # The comment at the head of this file.
 print_help() { awk 'NR > 2 && !/^#/ { exit } NR > 2 { sub(/^# ?/, ""); print }' "$0"; }
+quick=OFF
 case "${1:-}" in
   "") ;;
+  --quick) quick=ON ;;
   -h | --help) print_help; exit 0 ;;
   *) echo "$0: takes no '$1' (see --help)" >&2; exit 2 ;;
 esac
@@ -20,7 +24,8 @@ export NODE_PATH=/usr/share/nodejs${NODE_PATH:+:$NODE_PATH}
 if command -v ccache > /dev/null; then
   export EM_COMPILER_WRAPPER=ccache
 fi
-scripts/build.sh web
+cmake --preset web --log-level=WARNING -DSTEPCAST_QUICK_WEB=$quick
+cmake --build --preset web
 for file in build/web/planner.html build/web/stepcast-*.tgz; do
   echo "$file: $(stat -c %s "$file") bytes, $(gzip -9 -c "$file" | wc -c) compressed"
 done

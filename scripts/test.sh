@@ -9,18 +9,21 @@
 #                                   the Python module with its notebooks and its wheel
 #   scripts/test.sh python        that module alone
 #   scripts/test.sh web           WebAssembly beside the program, the planner, npm's package
+#   scripts/test.sh web-packages  the same of what a release carries, which takes longer to build
 #
-# The continuous integration runs the first and the last. Each installs the packages that are missing,
+# The continuous integration runs the first, and web. Each installs the packages that are missing,
 # and ends with the files that took longest to compile and the tests that took longest to run. A test that
 # was skipped fails the run unless tests/may_be_skipped.txt says why.
 set -euo pipefail
 
 # The comment at the head of this file.
 print_help() { awk 'NR > 2 && !/^#/ { exit } NR > 2 { sub(/^# ?/, ""); print }' "$0"; }
+web_form=(--quick)
 case "${1:-}" in
   "") presets=(asan release) ;;
   sanitizers) presets=(asan) ;;
   release | python | web) presets=("$1") ;;
+  web-packages) presets=(web) web_form=() ;;
   -h | --help) print_help; exit 0 ;;
   *) echo "$0: takes no '$1' (see --help)" >&2; exit 2 ;;
 esac
@@ -45,7 +48,7 @@ build_and_test() {
   echo "== $preset: build"
   if [[ $preset == web ]]; then
     scripts/build.sh release stepcast hunt_scenarios  # whose answers are compared
-    scripts/build-web.sh
+    scripts/build-web.sh "${web_form[@]}"
   else
     scripts/build.sh "$preset"
   fi
