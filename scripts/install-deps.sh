@@ -86,22 +86,23 @@ if ((EUID != 0)); then
   as_root=(sudo)
 fi
 
-# Runs apt-get. A fresh machine often updates itself in its first minutes: then it waits, for five minutes in all.
+# Runs apt-get. A fresh machine often updates itself in its first minutes: then it waits, for five
+# minutes in all.
 most_waits=60
 waits=0
 apt_get() {
   local words status
   while true; do
     status=0
-    words=$("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get "$@" 2>&1 >/dev/null) ||
-      status=$?
+    words=$("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C \
+      apt-get "$@" 2>&1 >/dev/null) || status=$?
     if ((status == 0)); then return 0; fi
     if [[ $words != *"Could not get lock"* && $words != *"Unable to lock"* ]]; then
       printf '%s\n' "$words" >&2
       return "$status"
     fi
     if ((waits == 0)); then
-      echo "install-deps: another program uses apt; waiting for up to five minutes until it ends" >&2
+      echo "install-deps: another program uses apt; waiting for up to five minutes" >&2
     fi
     if ((++waits > most_waits)); then
       printf '%s\n' "$words" "install-deps: gave up after five minutes" >&2

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts what a compiler reads: lines of random .cpp files behind their includes, and how many files
-parse each of the heaviest headers.
+"""Counts what a compiler reads: lines of random .cpp files behind their includes, and how many
+files parse each of the heaviest headers.
 
     scripts/parsed-lines.py [--seed N] [--files N] [--root FOLDER] [--compiler CXX]
 
 Files are drawn from all .cpp files of src, calibrate, sim, tests, bench and bindings, in the order
-of their names; one that does not go through the preprocessor here (without MPI, say) is passed over.
+of their names; one that does not go through the preprocessor here (without MPI, say) is left out.
 Lines are those of `CXX -E`, blank ones and markers of places included. They are told apart by where
 they come from: the standard library with the C library, fmt, other libraries, and files of ours.
 """

@@ -3,17 +3,17 @@
 # Checks what must hold before a change goes in, on a fresh Debian 12 machine or an old one:
 #
 #   scripts/test.sh               both of these, one after the other:
-#   scripts/test.sh sanitizers      asan: clang++, no warnings, unit tests of all layers with address and
-#                                   undefined-behaviour sanitizers
-#   scripts/test.sh release         release: g++, no warnings, tests that start programs or take long, and
-#                                   the Python module with its notebooks and its wheel
+#   scripts/test.sh sanitizers      asan: clang++, no warnings, unit tests of all layers with
+#                                   address and undefined-behaviour sanitizers
+#   scripts/test.sh release         release: g++, no warnings, tests that start programs or take
+#                                   long, and the Python module with its notebooks and its wheel
 #   scripts/test.sh python        that module alone
 #   scripts/test.sh web           WebAssembly beside the program, the planner, npm's package
 #   scripts/test.sh web-packages  the same of what a release carries, which takes longer to build
 #
-# The continuous integration runs the first, and web. Each installs the packages that are missing,
-# and ends with the files that took longest to compile and the tests that took longest to run. A test that
-# was skipped fails the run unless tests/may_be_skipped.txt says why.
+# The continuous integration runs the first, and "web". Each installs the packages that are
+# missing, and ends with the files that took longest to compile and the tests that took longest to
+# run. A test that was skipped fails the run unless tests/may_be_skipped.txt says why.
 set -euo pipefail
 
 # The comment at the head of this file.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the sources and the built programs lie. One small file knows it, so that all others compile
-// to the same objects in every clone, and the compiler's cache serves each of them.
+// Says where the sources and the built programs lie. One small file knows it, so that all others
+// compile to the same objects in every clone, and the compiler's cache serves each of them.
 #pragma once
 
 #include <string>

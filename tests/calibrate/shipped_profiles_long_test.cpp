@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shipped profiles are what the fitter writes of the published tables, and price what it did not see.
+// The shipped profiles are what the fitter writes of the published tables, and price what it did
+// not see.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -59,7 +59,8 @@ inline std::string words(const Space& space, const LayoutChoice& choice) {
 }
 
 // Small enough to be searched in a moment.
-inline constexpr const char* kQuickSearch = R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+inline constexpr const char* kQuickSearch = R"({
+    "stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
     "training":{"global_batch":16,"sequence_length":1024},"layout":{"recompute":"none"}})";
 
 }  // namespace stepcast

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""install-deps.sh waits for a program that holds apt's lock, says so, and gives up after five minutes.
-It leaves a Node.js from elsewhere alone."""
+"""install-deps.sh waits for a program that holds apt's lock, says so, and gives up after five
+minutes. It leaves a Node.js from elsewhere alone."""
 
 import os
 import pathlib
@@ -12,8 +12,8 @@ import unittest
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "install-deps.sh"
 LOCKED = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 712 (apt-get)"
 
-# Stand-ins, found first: nothing is installed, apt-get fails as often as the file `failures` says, with the
-# words of the file `words`, and nobody sleeps.
+# Stand-ins, found first: nothing is installed, apt-get fails as often as the file `failures` says,
+# with the words of the file `words`, and nobody sleeps.
 STAND_INS = {
     "dpkg-query": "exit 1",
     "sudo": 'exec "$@"',

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Says what tests took longest and how many cases ran, and names the skipped ones that nothing explains.
+"""Says which tests took longest and how many cases ran, and names the skipped ones that nothing
+explains.
 
     test_results.py --log LOG --results FOLDER
 
-LOG is what ctest printed, FOLDER has what executables of GoogleTest wrote of their cases, a file for each
-shard (cmake/Tests.cmake). Exits 1 when a test or case was skipped that tests/may_be_skipped.txt does not
-explain, or when a shard ran no case.
+LOG is what ctest printed, FOLDER has what executables of GoogleTest wrote of their cases, a file
+for each shard (cmake/Tests.cmake). Exits 1 when a test or case was skipped that
+tests/may_be_skipped.txt does not explain, or when a shard ran no case.
 """
 
 import argparse
