@@ -23,7 +23,7 @@ namespace {
 
 // A list says this of one of its items: cells under titles where people read, and exact values
 // under keys in JSON.
-struct Row {
+struct CatalogRow {
   std::vector<Column> columns;
   std::vector<std::string> cells;
   Json values = Json::object();
@@ -47,7 +47,7 @@ struct Row {
     if (text != nullptr) values[key] = text;
   }
 };
-using TableRows = std::vector<Row>;
+using TableRows = std::vector<CatalogRow>;
 
 bool matches(const std::string& name, const std::string& filter) {
   return name.find(filter) != std::string::npos;
@@ -60,9 +60,9 @@ std::string forecast_text(const Model& model, const ModelEntry& entry) {
   return entry.has_vision ? "yes, of its language model: vision is not modelled" : "yes";
 }
 
-Row row_of(const ModelEntry& entry, const Model& model) {
+CatalogRow row_of(const ModelEntry& entry, const Model& model) {
   const ParameterCount count = count_parameters(model);
-  Row row;
+  CatalogRow row;
   row.say("model", "name", entry.name);
   row.show({"parameters"}, parameters_text(count.total()));
   row.values["parameters"] = count.total();
@@ -97,8 +97,8 @@ Result<TableRows> list_of_models(const DataFolders& folders, const std::string& 
   return out;
 }
 
-Row row_of(const ClusterSpec& spec) {
-  Row row;
+CatalogRow row_of(const ClusterSpec& spec) {
+  CatalogRow row;
   row.say("cluster", "name", spec.name);
   row.values["title"] = spec.title;
   row.say("GPU", "accelerator", spec.accelerator.name);
@@ -119,8 +119,8 @@ std::string tflops_text(std::optional<FlopsPerSecond> rate) {
   return rate ? number_text(rate->value() / 1e12) : "";
 }
 
-Row row_of(const Accelerator& gpu) {
-  Row row;
+CatalogRow row_of(const Accelerator& gpu) {
+  CatalogRow row;
   row.say("GPU", "name", gpu.name);
   row.say("title", "title", gpu.title);
   row.show({"memory GiB"}, gib_text(gpu.memory));
@@ -141,8 +141,8 @@ Row row_of(const Accelerator& gpu) {
   return row;
 }
 
-Row row_of(const Schedule& schedule) {
-  Row row;
+CatalogRow row_of(const Schedule& schedule) {
+  CatalogRow row;
   row.say("schedule", "name", schedule.name);
   row.say("bubble", "bubble", schedule.bubble);
   row.say("micro-batches in memory, stage 0", "in_flight", schedule.in_flight);
@@ -150,8 +150,8 @@ Row row_of(const Schedule& schedule) {
   return row;
 }
 
-Row row_of(const Key& key) {
-  Row row;
+CatalogRow row_of(const Key& key) {
+  CatalogRow row;
   row.say("key", "key", key.path);
   row.say("value", "value", key.type->accepts(), true);
   row.say("default", "default", key.fallback.text(), true);
@@ -161,16 +161,16 @@ Row row_of(const Key& key) {
   return row;
 }
 
-Row row_of(const Figure& figure) {
-  Row row;
+CatalogRow row_of(const Figure& figure) {
+  CatalogRow row;
   row.say("figure", "figure", figure.key, true);
   row.say_if_any({"required as", Align::kLeft, false, true}, "required_as", figure.required);
   row.say("what it says", "help", figure.words, true);
   return row;
 }
 
-Row row_of(const DeclaredKey& key) {
-  Row row;
+CatalogRow row_of(const DeclaredKey& key) {
+  CatalogRow row;
   row.say("key", "key", key.path);
   row.say("value", "value", key.accepts, true);
   row.say("default", "default", key.usual, true);
@@ -267,7 +267,7 @@ Result<Listing> list_catalog(const std::string& name, const DataFolders& folders
   }
   TextTable table(rows->empty() ? std::vector<Column>() : rows->front().columns);
   Json values = Json::array();
-  for (Row& row : *rows) {
+  for (CatalogRow& row : *rows) {
     table.add_row(std::move(row.cells));
     values.push_back(std::move(row.values));
   }
