@@ -9,12 +9,12 @@
 namespace stepcast {
 namespace {
 
-Communicator* world = nullptr;
+Communicator* all_processes = nullptr;
 const MpiWorld* processes = nullptr;
 
 const auto kWorlds = testing::Values(WorldUnderTest{
     .name = "processes",
-    .as_each_rank = [](const std::function<void(Communicator&)>& body) { body(*world); }});
+    .as_each_rank = [](const std::function<void(Communicator&)>& body) { body(*all_processes); }});
 std::string name_of(const testing::TestParamInfo<WorldUnderTest>& one) { return one.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Mpi, GroupContract, kWorlds, name_of);
@@ -22,8 +22,8 @@ INSTANTIATE_TEST_SUITE_P(Mpi, CommunicatorContract, kWorlds, name_of);
 
 TEST(MpiWorld, KnowsWhoSharesItsMachine) {
   // In this test every process of the job takes part.
-  EXPECT_EQ(processes->rank(), world->rank());
-  EXPECT_EQ(processes->size(), world->size());
+  EXPECT_EQ(processes->rank(), all_processes->rank());
+  EXPECT_EQ(processes->size(), all_processes->size());
   EXPECT_EQ(processes->local_rank(), processes->rank());
   EXPECT_EQ(processes->local_size(), processes->size());
   EXPECT_FALSE(processes->hostname().empty());
@@ -35,7 +35,7 @@ TEST(MpiWorld, KnowsWhoSharesItsMachine) {
 int run_tests(int argc, char** argv) {
   MpiWorld mpi;
   const auto communicator = mpi.world();
-  world = communicator.get();
+  all_processes = communicator.get();
   processes = &mpi;
   testing::InitGoogleTest(&argc, argv);
   if (argc != 2 || std::stoi(argv[1]) != mpi.size()) {
@@ -48,7 +48,7 @@ int run_tests(int argc, char** argv) {
     class FailuresOnly : public testing::EmptyTestEventListener {
       void OnTestPartResult(const testing::TestPartResult& result) override {
         if (!result.failed()) return;
-        fprintf(stderr, "rank %d: %s:%d: %s\n", world->rank(), result.file_name(),
+        fprintf(stderr, "rank %d: %s:%d: %s\n", all_processes->rank(), result.file_name(),
                 result.line_number(), result.summary());
       }
     };
