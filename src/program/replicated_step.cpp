@@ -123,7 +123,7 @@ class ReplicatedStep {
   StageTransfers transfers_;
   std::map<AxisGroup, double> padding_;
   std::vector<Bucket> buckets_;
-  InstructionIndex last_reduction_ = kNone, previous_reduction_ = kNone;
+  InstructionIndex last_reduction_ = kNoInstruction, previous_reduction_ = kNoInstruction;
   std::vector<ElementRange> in_flight_;  // the bucket that is being reduced
   std::set<std::int32_t> held_chunks_;   // their whole gradients live
   bool holds_table_ = false;             // of a tied head, before the embedding's backward
@@ -223,7 +223,7 @@ InstructionIndex ReplicatedStep::reduce(const Bucket& bucket, Stream stream,
   const bool scatters = layout_.zero >= 1 && !scenario_.rules.sums_whole_gradients;
   const CollectiveKind kind =
       scatters ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
-  InstructionIndex reduced = kNone;
+  InstructionIndex reduced = kNoInstruction;
   for (const ElementRange& range : bucket.ranges) {
     if (is_alone(range)) continue;
     reduced = builder_.collective("reduce_gradients", stream, Purpose::kGradients, kind, range,

@@ -70,7 +70,7 @@ bool RoleBuilder::has_copies(AxisGroup group) const {
 }
 
 InstructionIndex RoleBuilder::sum_copies(InstructionIndex reduced) {
-  if (reduced == kNone) return reduced;
+  if (reduced == kNoInstruction) return reduced;
   const CollectiveCall before = *at(reduced).as<CollectiveCall>();
   if (!before.group.is_inner()) return reduced;
   const std::int64_t shards = size_of(before.group, scenario_.layout);
@@ -104,7 +104,7 @@ InstructionIndex RoleBuilder::update_on_host(const HostUpdate& update, Instructi
 
 // The reduced shard lies in a buffer until it has left.
 InstructionIndex RoleBuilder::copy_to_host(InstructionIndex reduced) {
-  if (reduced == kNone) return reduced;
+  if (reduced == kNoInstruction) return reduced;
   const ElementRange range = at(reduced).as<CollectiveCall>()->elements;
   const AxisGroup group = role_.group_of(range);
   if (!leaves_as_reduced(scenario_, group)) return reduced;
@@ -152,7 +152,7 @@ InstructionIndex RoleBuilder::host_sync(InstructionIndex first, InstructionIndex
 }
 
 void RoleBuilder::load_batch(InstructionIndex last_issued) {
-  if (scenario_.rules.host_sync_at_batch && last_issued != kNone) host_sync(last_issued);
+  if (scenario_.rules.host_sync_at_batch && last_issued != kNoInstruction) host_sync(last_issued);
 }
 
 const Block& RoleBuilder::block(std::int32_t chunk, std::int32_t index) const {

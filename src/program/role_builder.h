@@ -7,12 +7,11 @@
 
 #include "program/block_builder.h"
 #include "program/program.h"
+#include "program/waits.h"
 
 namespace stepcast {
 
 struct Scenario;
-
-inline constexpr InstructionIndex kNone = -1;
 
 // The part of an activation that one rank sends to the next stage.
 ByteCount boundary_bytes(const Scenario& scenario, const Shape& shape);
@@ -46,7 +45,7 @@ class RoleBuilder {
   // Flat copies live while the instruction runs.
   void hold_flat(InstructionIndex instruction, ByteCount bytes);
   // The host waits for `first` and `second` before it issues anything more.
-  InstructionIndex host_sync(InstructionIndex first, InstructionIndex second = kNone);
+  InstructionIndex host_sync(InstructionIndex first, InstructionIndex second = kNoInstruction);
   // Hands out the text of a micro-batch; in some frameworks this waits for all that was issued
   // before.
   void load_batch(InstructionIndex last_issued);
@@ -82,7 +81,7 @@ class RoleBuilder {
   const Program& program_;
   Role& role_;
   Shape shape_;
-  InstructionIndex last_run_ = kNone;
+  InstructionIndex last_run_ = kNoInstruction;
   std::set<std::int64_t> on_host_;  // begins of ranges whose gradients have left in this step
 };
 

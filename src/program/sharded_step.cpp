@@ -105,7 +105,7 @@ class ShardedStep {
   InstructionIndex gather_for_backward(std::int32_t chunk, const Unit& unit,
                                        InstructionIndex limiter);
   void wait_for_list(InstructionIndex gathered) {
-    if (rules_.gathers_into_lists && gathered != kNone) builder_.host_sync(gathered);
+    if (rules_.gathers_into_lists && gathered != kNoInstruction) builder_.host_sync(gathered);
   }
   InstructionIndex run(const Slot& slot, std::int32_t begin, std::int32_t end);
   void copy_out(const Unit& unit, InstructionIndex gathered);
@@ -142,7 +142,7 @@ class ShardedStep {
 // those that are gathered in 16 bits as they are gathered, or in fp32.
 InstructionIndex ShardedStep::reload(const UnitPart& part, InstructionIndex limiter) {
   const Offload& offload = scenario_.layout.offload;
-  if (offload.parameters == 0) return kNone;
+  if (offload.parameters == 0) return kNoInstruction;
   const std::int64_t ranks = shard_ranks(scenario_, builder_.role().group_of(part.range));
   const std::int64_t stored = rules_.bf16_parameters ? element() : size_of(DataType::kFp32);
   const ByteCount whole = part.bytes + part.range.size() * (stored - element());
@@ -156,7 +156,7 @@ InstructionIndex ShardedStep::reload(const UnitPart& part, InstructionIndex limi
 
 // The last of its collectives: all run on one stream.
 InstructionIndex ShardedStep::gather(const char* name, const Unit& unit, InstructionIndex limiter) {
-  InstructionIndex index = kNone;
+  InstructionIndex index = kNoInstruction;
   for (const UnitPart& part : unit.parts) {
     const std::int32_t pieces = rules_.gathers_by_matrix ? std::max(part.matrices, 1) : 1;
     const InstructionIndex reloaded = reload(part, limiter);
@@ -167,7 +167,7 @@ InstructionIndex ShardedStep::gather(const char* name, const Unit& unit, Instruc
     instruction.as<CollectiveCall>()->message.bytes = part.bytes;  // with the frozen ones
     instruction.wait_for(limiter);
     instruction.wait_for(reloaded);
-    if (reloaded != kNone) {
+    if (reloaded != kNoInstruction) {
       const MemoryParts& shard = builder_.at(reloaded).birth;
       std::ranges::copy(shard, instruction.death.begin());
     }
@@ -181,7 +181,7 @@ InstructionIndex ShardedStep::gather(const char* name, const Unit& unit, Instruc
 InstructionIndex ShardedStep::gather_unless_whole(const char* name, std::int32_t chunk,
                                                   const Unit& unit, InstructionIndex limiter) {
   State& own = state(chunk, unit);
-  if (own.whole) return kNone;
+  if (own.whole) return kNoInstruction;
   own.whole = true;
   return gather(name, unit, limiter);
 }
@@ -215,7 +215,7 @@ InstructionIndex ShardedStep::run(const Slot& slot, std::int32_t begin, std::int
 // A unit that is not gathered in each pass is copied out where it is gathered.
 void ShardedStep::copy_out(const Unit& unit, InstructionIndex gathered) {
   const auto copy = blocks_.gathered_copies.find(unit.bytes());
-  if (gathered == kNone || copy == blocks_.gathered_copies.end()) return;
+  if (gathered == kNoInstruction || copy == blocks_.gathered_copies.end()) return;
   builder_.at(builder_.run_block(copy->second)).wait_for(gathered);
 }
 
@@ -279,21 +279,23 @@ void ShardedStep::forward(const Slot& slot) {
   const std::int32_t begin = root ? 1 : 0, end = root ? blocks - 1 : blocks;
   InstructionIndex start = builder_.last_run();
   const InstructionIndex ends =
-      root ? gather_unless_whole("gather_root", c, unit(c, 0), start) : kNone;
+      root ? gather_unless_whole("gather_root", c, unit(c, 0), start) : kNoInstruction;
   const auto gather_next = [&](std::int32_t block, InstructionIndex limiter) {
     return gather_unless_whole("gather_unit", c, unit(c, block), limiter);
   };
-  InstructionIndex next = begin < end ? gather_next(begin, start) : kNone;
+  InstructionIndex next = begin < end ? gather_next(begin, start) : kNoInstruction;
   if (root) {
     copy_out(unit(c, 0), ends);
     start = run(slot, 0, 1);
     builder_.at(start).wait_for(ends);
   }
-  InstructionIndex before = kNone, running = start;
+  InstructionIndex before = kNoInstruction, running = start;
   for (std::int32_t block = begin; block < end; ++block) {
     const InstructionIndex gathered = next;
     // The gather is issued ahead of this unit's kernels, with at most two in flight.
-    if (ahead && block + 1 < end) next = gather_next(block + 1, before == kNone ? start : before);
+    if (ahead && block + 1 < end) {
+      next = gather_next(block + 1, before == kNoInstruction ? start : before);
+    }
     before = running;
     wait_for_list(gathered);
     copy_out(unit(c, block), gathered);
@@ -358,9 +360,9 @@ void ShardedStep::backward(const Slot& slot, bool last) {
   const std::int32_t begin = root ? 1 : 0, end = root ? blocks - 1 : blocks;
   const InstructionIndex start = builder_.last_run();
   const InstructionIndex ends =
-      root ? gather_unless_whole("gather_root", c, unit(c, 0), start) : kNone;
+      root ? gather_unless_whole("gather_root", c, unit(c, 0), start) : kNoInstruction;
   const InstructionIndex next =
-      begin < end ? gather_for_backward(c, unit(c, end - 1), start) : kNone;
+      begin < end ? gather_for_backward(c, unit(c, end - 1), start) : kNoInstruction;
   if (!root) {
     backward_of_layers(slot, reduces, end, next, start, start);
     return;

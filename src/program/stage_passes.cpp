@@ -63,13 +63,14 @@ Stream StageTransfers::stream_for(const Slot& slot, bool sends) const {
 
 // A pass of weight gradients receives and sends nothing.
 InstructionIndex StageTransfers::receive_for(const Slot& slot) {
-  if (slot.pass == Pass::kWeightGradient) return kNone;
+  if (slot.pass == Pass::kWeightGradient) return kNoInstruction;
   const std::int64_t chunk = model_chunk(slot);
   const bool forward = slot.pass == Pass::kForward;
   const std::int64_t from = forward ? chunk - 1 : chunk + 1;
-  if (from < 0 || from >= pipeline_.all_chunks()) return kNone;
+  if (from < 0 || from >= pipeline_.all_chunks()) return kNoInstruction;
   const auto peer = static_cast<std::int32_t>(stage_of_chunk(pipeline_, from, slot.micro_batch));
-  if (peer == builder_.role().stage) return kNone;  // it turns here, and hands on to itself
+  // It turns here, and hands on to itself.
+  if (peer == builder_.role().stage) return kNoInstruction;
   const std::int64_t tag =
       forward ? forward_tag(chunk, slot.micro_batch) : backward_tag(from, slot.micro_batch);
   const InstructionIndex received = builder_.receive(stream_for(slot, false), peer, tag, slot);
@@ -91,13 +92,13 @@ InstructionIndex StageTransfers::receive_for(const Slot& slot) {
 }
 
 InstructionIndex StageTransfers::send_after(const Slot& slot, InstructionIndex run) {
-  if (slot.pass == Pass::kWeightGradient) return kNone;
+  if (slot.pass == Pass::kWeightGradient) return kNoInstruction;
   const std::int64_t chunk = model_chunk(slot);
   const bool forward = slot.pass == Pass::kForward;
   const std::int64_t to = forward ? chunk + 1 : chunk - 1;
-  if (to < 0 || to >= pipeline_.all_chunks()) return kNone;
+  if (to < 0 || to >= pipeline_.all_chunks()) return kNoInstruction;
   const auto peer = static_cast<std::int32_t>(stage_of_chunk(pipeline_, to, slot.micro_batch));
-  if (peer == builder_.role().stage) return kNone;
+  if (peer == builder_.role().stage) return kNoInstruction;
   const std::int64_t tag =
       forward ? forward_tag(to, slot.micro_batch) : backward_tag(chunk, slot.micro_batch);
   const InstructionIndex sent = builder_.send(stream_for(slot, true), peer, tag, slot);
@@ -106,9 +107,10 @@ InstructionIndex StageTransfers::send_after(const Slot& slot, InstructionIndex r
 }
 
 void StageTransfers::wait_for(InstructionIndex received) {
-  const bool any = received != kNone || (pending_send_ != kNone && blocks_on_sends());
+  const bool any = received != kNoInstruction ||
+                   (pending_send_ != kNoInstruction && blocks_on_sends());
   if (any && scenario_.rules.host_sync_after_p2p && !layout_.overlap.pp) {
-    builder_.host_sync(received, blocks_on_sends() ? pending_send_ : kNone);
+    builder_.host_sync(received, blocks_on_sends() ? pending_send_ : kNoInstruction);
   }
 }
 
@@ -116,7 +118,7 @@ void StageTransfers::load_batch(const Slot& slot, InstructionIndex received) {
   if (slot.pass != Pass::kForward) return;
   const std::int64_t chunk = model_chunk(slot);
   if (chunk != 0 && chunk != pipeline_.all_chunks() - 1) return;
-  builder_.load_batch(received != kNone ? received : builder_.last_run());
+  builder_.load_batch(received != kNoInstruction ? received : builder_.last_run());
 }
 
 InstructionIndex StageTransfers::begin(const Slot& slot) {

@@ -51,7 +51,7 @@ class StageTransfers {
   const Scenario& scenario_;
   const Layout& layout_;
   Pipeline pipeline_;
-  InstructionIndex pending_send_ = kNone;
+  InstructionIndex pending_send_ = kNoInstruction;
 };
 
 }  // namespace stepcast

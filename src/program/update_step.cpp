@@ -14,7 +14,7 @@ InstructionIndex last_on(const Role& role, Stream stream) {
   for (auto i = static_cast<InstructionIndex>(role.instructions.size()); i-- > 0;) {
     if (role.instructions[static_cast<std::size_t>(i)].stream == stream) return i;
   }
-  return kNone;
+  return kNoInstruction;
 }
 
 // The ranks whose norms are added up before the update. Validation after the step (Qi et al. 2024,
@@ -46,7 +46,7 @@ std::int64_t part_of(std::int64_t elements, std::int64_t piece, const Scenario& 
 // Copies of gradients to the host: the last of those that left as they were reduced (ZeRO's
 // optimizers and FSDP), and pieces of the others.
 struct CopiesOut {
-  InstructionIndex as_reduced = kNone;
+  InstructionIndex as_reduced = kNoInstruction;
   std::vector<InstructionIndex> pieces;
   InstructionIndex last() const { return pieces.empty() ? as_reduced : pieces.back(); }
 };
@@ -55,7 +55,7 @@ InstructionIndex last_as_reduced(const RoleBuilder& builder) {
   const bool leave = std::ranges::any_of(builder.role().stretches, [&](const FlatStretch& stretch) {
     return leaves_as_reduced(builder.scenario(), stretch.group);
   });
-  return leave ? last_on(builder.role(), Stream::kCopyOut) : kNone;
+  return leave ? last_on(builder.role(), Stream::kCopyOut) : kNoInstruction;
 }
 
 CopiesOut copy_gradients_out(RoleBuilder& builder, const StepBlocks& blocks) {
@@ -105,7 +105,7 @@ void update_states_on_host(RoleBuilder& builder, const StepBlocks& blocks, const
   const std::int64_t width =
       scenario.rules.offloads_moments ? size_of(DataType::kFp32) : builder.shape().element;
   if (!beside) builder.host_sync(copied.last());
-  InstructionIndex last = kNone;
+  InstructionIndex last = kNoInstruction;
   StatePart piece{{0, builder.role().parameters}};
   piece.count = static_cast<std::int32_t>(pieces_of(scenario));
   for (; piece.index < piece.count; ++piece.index) {
