@@ -5,16 +5,17 @@ files parse each of the heaviest headers.
 
     scripts/parsed-lines.py [--seed N] [--files N] [--root FOLDER] [--compiler CXX]
 
-Files are drawn from all .cpp files of src, calibrate, sim, tests, bench and bindings, in the order
-of their names; one that does not go through the preprocessor here (without MPI, say) is left out.
+Files are those of all .cpp files of src, calibrate, sim, tests, bench and bindings whose names come
+first by a hash with the seed: the same ones as long as they are there, whatever is added. One that
+does not go through the preprocessor here (without MPI, say) is passed over.
 Lines are those of `CXX -E`, blank ones and markers of places included. They are told apart by where
 they come from: the standard library with the C library, fmt, other libraries, and files of ours.
 """
 
 import argparse
 import collections
+import hashlib
 import pathlib
-import random
 import re
 import subprocess
 import sys
@@ -59,8 +60,12 @@ def main():
     arguments = parser.parse_args()
     root = arguments.root.resolve()
 
-    files = sorted(file for folder in FOLDERS for file in (root / folder).rglob("*.cpp"))
-    random.Random(arguments.seed).shuffle(files)
+    def place(file):
+        name = f"{arguments.seed} {file.relative_to(root).as_posix()}"
+        return hashlib.sha256(name.encode()).hexdigest()
+
+    files = [file for folder in FOLDERS for file in (root / folder).rglob("*.cpp")]
+    files.sort(key=place)
     total, read = collections.Counter(), 0
     for file in files:
         if read == arguments.files:

@@ -8,6 +8,7 @@
 
 namespace stepcast {
 class JsonDocument;
+struct Scenario;
 }  // namespace stepcast
 
 namespace stepcast::api {
