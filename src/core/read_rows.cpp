@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
 
 namespace stepcast {
 namespace {
+
+// Whoever reads an element is handed on by reference: a copy would be allocated for each.
 
 bool read_integer(const JsonValue& value, const RowType& type, const RowRange& range, void* out) {
   const std::int64_t usual = type.is_small ? std::int64_t{std::numeric_limits<std::int32_t>::max()}
@@ -124,10 +127,11 @@ void read_beside(ObjectReader& reader, const RowType& type, void* out) {
   if (type.kind == RowKind::kObject) return read_rows(reader, type.rows(), out);
   const Rows rows = type.element->rows();
   if (!reader.has(rows.first->key)) return;
-  type.put(out, [&](void* object) {
+  const auto read = [&](void* object) {
     read_rows(reader, rows, object);
     return true;
-  });
+  };
+  type.put(out, std::ref(read));
 }
 
 }  // namespace
@@ -149,14 +153,16 @@ bool read_value(const JsonValue& value, const RowType& type, const RowRange& ran
       return read_text(value, range, *static_cast<std::string*>(out));
     case RowKind::kChoice:
       return read_choice(value, type, range.names ? range.names : type.names, out);
-    case RowKind::kOptional:
-      return type.put(out,
-                      [&](void* inner) { return read_value(value, *type.element, range, inner); });
+    case RowKind::kOptional: {
+      const auto read = [&](void* inner) { return read_value(value, *type.element, range, inner); };
+      return type.put(out, std::ref(read));
+    }
     case RowKind::kArray:
       return read_array(value, type, range, out);
     case RowKind::kList:
       for (const JsonValue& item : value.items()) {
-        type.put(out, [&](void* one) { return read_value(item, *type.element, range, one); });
+        const auto read = [&](void* one) { return read_value(item, *type.element, range, one); };
+        type.put(out, std::ref(read));
       }
       return true;
     case RowKind::kMap:
