@@ -4,6 +4,7 @@
 #include "core/json_tree.h"
 #include "core/text/escape.h"
 #include "plan/planner.h"
+#include "plan/space.h"
 #include "report/breakdown.h"
 #include "report/figure_columns.h"
 #include "report/number_text.h"
