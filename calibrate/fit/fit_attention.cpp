@@ -9,6 +9,7 @@
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
+#include "operation/attention_parts.h"
 
 namespace stepcast {
 namespace {

@@ -21,6 +21,7 @@
 #include "core/text/escape.h"
 #include "layout/override.h"
 #include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "report/check_report.h"
 
 namespace stepcast::cli {

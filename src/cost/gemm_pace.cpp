@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost/gemm_pace.h"
 
+#include "cost/profile.h"
+
 #include <algorithm>
 #include <cmath>
 
