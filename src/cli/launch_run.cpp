@@ -19,6 +19,7 @@
 #include "launch/mpi_launch.h"
 #include "launch/scratch_folder.h"
 #include "layout/layout.h"
+#include "layout/read_scenario.h"
 #include "layout/scenario.h"
 
 namespace stepcast::cli {

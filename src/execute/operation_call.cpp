@@ -6,6 +6,7 @@
 #include "execute/fp8_matrices.h"
 #include "execute/live_arrays.h"
 #include "program/flat_stretches.h"
+#include "program/program.h"
 
 namespace stepcast {
 

@@ -2,6 +2,7 @@
 #include "execute/windows.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/assert.h"
 
