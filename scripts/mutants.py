@@ -4,16 +4,20 @@
 
     scripts/mutants.py --seed 1 --count 20      in a copy of the committed tree, build/mutants
     scripts/mutants.py --seed 1 --list          only says which faults it would plant
+    scripts/mutants.py --picked                 those of scripts/picked-faults.txt instead
+    scripts/mutants.py --picked --count 5 --skip 10     five of them, after the first ten
 
 A fault is a sign, an operator, a comparison, a constant, a dropped term, clause or escape, or a
 condition turned round. The seed draws places from the regions below, the same number from each. A
 fault that does not compile is drawn again. One whose object code is the same is equivalent; one
 that survives every test of its region is reported with its line, and the exit code is 1 when more
-than --survivors do.
+than --survivors do. Only what a fault is shown to is built: tests of its region, or the quick and
+the long tests of the layer of a picked one.
 """
 
 import argparse
 import hashlib
+import itertools
 import os
 import pathlib
 import random
@@ -23,7 +27,10 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PRESET = "release"
+PICKED = ROOT / "scripts" / "picked-faults.txt"
+PRESET = "release"  # builds every test by its name, also those that it does not run
+# Layers that are no folder right below src.
+FOLDERS = {"src/plan/offers/": "offers", "src/plan/advise/": "advise", "calibrate/": "calibrate"}
 
 # Formulas are here: the files, and the tests in the order in which they are asked after that of the
 # file's own layer. A test is an executable of tests/CMakeLists.txt, or a test of ctest after a
@@ -156,6 +163,17 @@ def drawn(root, seed):
                 yield region, faults.pop()
 
 
+def picked(root):
+    """The faults that a reader picked, all of a region of their own."""
+    for fault in re.findall(r"^(\S+)\n- (.+)\n\+ (.+)$", PICKED.read_text(), re.MULTILINE):
+        file, old, new = fault
+        lines = (root / file).read_text().split("\n")
+        numbers = [number for number, line in enumerate(lines, 1) if line.strip() == old]
+        assert len(numbers) == 1, f"{file} has {len(numbers)} lines of {PICKED.name}: {old}"
+        line = lines[numbers[0] - 1].replace(old, new)
+        yield "picked", (file, numbers[0], f"was {old}", line)
+
+
 class Copy:
     """The committed tree in a folder of its own, built once."""
 
@@ -233,21 +251,29 @@ def judge(copy, region, original, fault, red):
 
 
 def layer_of(file):
-    """The target that a file of src/LAYER belongs to."""
-    layer = file.split("/")[1]
+    """The target that a file belongs to."""
+    layer = layer_named(file)
     return "stepcast" if layer == "cli" else f"stepcast_{layer}"
 
 
+def layer_named(file):
+    inner = [layer for folder, layer in FOLDERS.items() if file.startswith(folder)]
+    return inner[0] if inner else file.split("/")[1]
+
+
 def tests_of(region, file):
+    if region == "picked":
+        return [f"test_{layer_named(file)}_long", f"test_{layer_named(file)}"]
     own = layer_of(file).replace("stepcast_", "test_")
     tests = REGIONS[region][1]
     return [own] * (own in tests) + [test for test in tests if test != own]
 
 
-def baseline(copy, regions):
+def baseline(copy, faults):
     """Builds and runs every test before a fault is planted. Returns those that fail already, and
     would kill every fault."""
-    tests = list(dict.fromkeys(test for region in regions for test in REGIONS[region][1]))
+    tests = list(dict.fromkeys(
+        test for region, fault in faults for test in tests_of(region, fault[0])))
     targets = list(dict.fromkeys(target for test in tests for target in PROGRAMS.get(test, [test])))
     if not copy.builds(targets):
         sys.exit("mutants: the tree does not build: " + " ".join(targets))
@@ -265,21 +291,30 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--survivors", type=int, default=1, help="as many may survive (1)")
+    parser.add_argument("--picked", action="store_true", help=f"plant those of {PICKED.name}")
+    parser.add_argument("--skip", type=int, default=0, help="leave out as many at the beginning")
     parser.add_argument("--list", action="store_true", help="plant nothing")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "mutants")
     arguments = parser.parse_args()
+
+    def faults_of(root):
+        if arguments.picked:
+            return itertools.islice(picked(root), arguments.skip, arguments.skip + arguments.count)
+        return itertools.islice(drawn(root, arguments.seed), arguments.skip, None)
+
     if arguments.list:
-        for _, (region, fault) in zip(range(arguments.count), drawn(ROOT, arguments.seed)):
+        for region, fault in itertools.islice(faults_of(ROOT), arguments.count):
             print("{}: {}:{}: {}\n    {}".format(region, *fault[:3], fault[3].strip()))
         return 0
     copy = Copy(arguments.folder)
-    red = baseline(copy, list(REGIONS))
-    layers = {layer_of(file) for region in REGIONS
-              for file, *_ in candidates(copy.folder, REGIONS[region][0])}
-    original = {layer: copy.objects(layer) for layer in layers}
+    shown = list(faults_of(copy.folder)) if arguments.picked else [
+        (region, fault) for region, (patterns, _) in REGIONS.items()
+        for fault in candidates(copy.folder, patterns)]
+    red = baseline(copy, shown)
+    original = {layer: copy.objects(layer) for layer in {layer_of(fault[0]) for _, fault in shown}}
     assert all(original.values()), original
     tally = {"killed": 0, "survived": 0, "equivalent": 0, "not compiled": 0}
-    for region, fault in drawn(copy.folder, arguments.seed):
+    for region, fault in faults_of(copy.folder):
         begun = time.monotonic()
         outcome, why = judge(copy, region, original, fault, red)
         tally[outcome] += 1
@@ -289,7 +324,10 @@ def main():
         if tally["killed"] + tally["survived"] >= arguments.count:
             break
     print(", ".join(f"{count} {outcome}" for outcome, count in tally.items()))
-    return 0 if tally["survived"] <= arguments.survivors else 1
+    missed = tally["survived"]
+    if arguments.picked:  # each of them is a fault, and none is drawn in the place of another
+        missed += tally["equivalent"] + tally["not compiled"]
+    return 0 if missed <= arguments.survivors else 1
 
 
 if __name__ == "__main__":

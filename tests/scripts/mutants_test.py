@@ -46,6 +46,19 @@ class Faults(unittest.TestCase):
         for _, (file, number, _, new) in some(3):
             self.assertNotEqual((ROOT / file).read_text().split("\n")[number - 1], new)
 
+    def test_picked_faults_are_in_the_tree_and_shown_to_tests_of_their_layer(self):
+        picked = list(mutants.picked(ROOT))
+        self.assertEqual(len(picked), mutants.PICKED.read_text().count("\n- "))
+        self.assertGreaterEqual(len(picked), 20)
+        for region, (file, number, _, new) in picked:
+            self.assertNotEqual((ROOT / file).read_text().split("\n")[number - 1], new)
+            long_test, quick_test = mutants.tests_of(region, file)
+            layer = quick_test.removeprefix("test_")
+            self.assertEqual(long_test, f"test_{layer}_long")
+            where = next((folder for folder, name in mutants.FOLDERS.items() if name == layer),
+                         f"src/{layer}/").removeprefix("src/")
+            self.assertTrue(list((ROOT / "tests" / where).glob("*_long_test.cpp")), where)
+
 
 if __name__ == "__main__":
     unittest.main()
