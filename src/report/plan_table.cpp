@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "plan/planner.h"
+#include "plan/space.h"
 #include "report/breakdown.h"
 #include "report/document_form.h"
 #include "report/figure_columns.h"
