@@ -19,11 +19,10 @@ void carry_files(std::span<const CarriedFile> files) { carried() = files; }
 
 bool is_carried(std::string_view path) { return path.starts_with(kCarriedRoot); }
 
-std::optional<std::string_view> carried_text(std::string_view path) {
+const CarriedFile* carried_file(std::string_view path) {
   const auto files = carried();
   const auto found = std::ranges::lower_bound(files, path, {}, &CarriedFile::path);
-  if (found == files.end() || found->path != path) return std::nullopt;
-  return found->text;
+  return found == files.end() || found->path != path ? nullptr : &*found;
 }
 
 std::vector<std::string_view> carried_below(std::string_view folder) {
@@ -36,7 +35,7 @@ std::vector<std::string_view> carried_below(std::string_view folder) {
 }
 
 bool is_data_file(const std::string& path) {
-  if (is_carried(path)) return carried_text(path).has_value();
+  if (is_carried(path)) return carried_file(path) != nullptr;
   std::error_code none;
   return std::filesystem::is_regular_file(path, none);
 }

@@ -3,7 +3,6 @@
 // reads or lists data finds them as if they lay in folders on the disk.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,14 +14,15 @@ inline constexpr std::string_view kCarriedRoot = "shipped:";
 
 struct CarriedFile {
   std::string_view path;  // "shipped:/models/llama-3.1-8b.json"
-  std::string_view text;
+  std::string_view bytes;
+  bool is_packed = false;  // JSON in the form of core/packed_json.h, else the text itself
 };
 
 // Called once, before anything is read. `files` are sorted by path, and stay where they are.
 void carry_files(std::span<const CarriedFile> files);
 
 bool is_carried(std::string_view path);  // it lies below kCarriedRoot, whether it exists or not
-std::optional<std::string_view> carried_text(std::string_view path);
+const CarriedFile* carried_file(std::string_view path);  // null where there is none
 // The paths below a folder, sorted.
 std::vector<std::string_view> carried_below(std::string_view folder);
 

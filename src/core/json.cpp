@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/json_syntax.h"
+#include "core/carried_files.h"
 #include "core/json_tree.h"
 #include "core/limits.h"
+#include "core/packed_json.h"
 #include "core/parse_json.h"
 #include "core/text/characters.h"
 #include "core/text/escape.h"
@@ -205,6 +206,8 @@ JsonDocument::JsonDocument(std::unique_ptr<SortedJson> value, std::string file)
 JsonDocument::~JsonDocument() = default;
 
 Result<std::unique_ptr<JsonDocument>> JsonDocument::load(const std::string& file) {
+  const CarriedFile* carried = is_carried(file) ? carried_file(file) : nullptr;
+  if (carried && carried->is_packed) return from(unpack_json(carried->bytes), file);
   const auto text = read_text_file(file);
   if (!text) return failure(text.error());
   return parse(*text, file);

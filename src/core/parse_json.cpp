@@ -3,16 +3,79 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <exception>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "core/json_syntax.h"
 #include "core/limits.h"
-#include "core/plain_json.h"
 
 namespace stepcast {
 namespace {
+
+constexpr const char* kBlanks = " \t\r\n";
+
+// Says what a person would mend at the last byte of `read`, all that the parser took in; `said` is
+// how it put it.
+std::string what_to_mend(std::string_view read, std::string_view said) {
+  const auto says = [&](std::string_view words) { return said.find(words) != said.npos; };
+  const char at = read.back();
+  const std::string_view before = read.substr(0, read.size() - 1);
+  if (at == '#' || at == '/') return "JSON has no comments";
+  if (at == '\'') return "JSON has double quotes only";
+  if (says("invalid literal")) return "bare words other than true, false and null need quotes";
+  if (at == '}' || at == ']') {
+    const std::size_t last = before.find_last_not_of(kBlanks);
+    if (last != before.npos && before[last] == ',') {
+      return fmt::format("nothing stands between the last comma and '{}'", at);
+    }
+  }
+  if (says("expected end of input")) return "the object is closed before it";
+  if (says("control character")) return "a text ends on the line on which it begins";
+  if (says("; expected '}'") || says("; expected ']'")) {
+    return "a comma or a closing bracket is missing before it";
+  }
+  if (says("; expected ':'")) return "a colon is missing before it";
+  if (says("object key")) return "a key in double quotes is missing before it";
+  return "it makes no sense from there on";
+}
+
+// "line 3, column 7" of the last byte of `read`.
+std::string place_of_last(std::string_view read) {
+  const std::string_view before = read.substr(0, read.size() - 1);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const std::size_t last_end = before.rfind('\n');
+  const std::size_t column = last_end == before.npos ? read.size() : read.size() - last_end - 1;
+  return fmt::format("line {}, column {}", line, column);
+}
+
+// The parser says "number overflow parsing '1e999'", and not where.
+std::string what_is_too_large(std::string_view text, std::string_view said) {
+  const std::size_t begin = said.find('\'');
+  const std::size_t end = said.rfind('\'');
+  if (begin == said.npos || end <= begin + 1) return "a number is too large";
+  const std::string_view number = said.substr(begin + 1, end - begin - 1);
+  const std::size_t at = text.find(number);
+  const std::string what = fmt::format("the number {} is too large", number);
+  if (at == text.npos) return what;
+  return fmt::format("{}: {}", place_of_last(text.substr(0, at + 1)), what);
+}
+
+// Puts the parser's error for people who do not write parsers: "not valid JSON: line 3, column 7:
+// JSON has no comments".
+std::string why_not_json(std::string_view text, const std::exception& error) {
+  const std::string prefix = "not valid JSON: ";
+  const auto* syntax = dynamic_cast<const nlohmann::json::parse_error*>(&error);
+  if (text.find_first_not_of(kBlanks) == text.npos) return prefix + "it is empty";
+  if (syntax == nullptr) return prefix + what_is_too_large(text, error.what());
+  if (syntax->byte > text.size()) {
+    return prefix + "it ends before its last bracket or quote is closed";
+  }
+  const std::string_view read = text.substr(0, std::max<std::size_t>(syntax->byte, 1));
+  return fmt::format("{}{}: {}", prefix, place_of_last(read), what_to_mend(read, error.what()));
+}
 
 // Takes what the library's parser reads. Each function says whether it shall read on.
 template <class Tree>
@@ -32,17 +95,28 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
 
   bool key(std::string& name) override {
-    key_ = std::move(name);
-    if (!rules_.unique_keys || keys_.back().insert(key_).second) return true;
-    // A parser would silently keep the last one.
-    return refuse({ErrorCode::kSyntax, fmt::format("the key '{}' stands twice", key_), "", key_,
-                   "keep one of them"});
+    open_.back()->items().emplace_back(std::move(name), Tree());
+    return true;
   }
 
   bool end_object() override {
-    if constexpr (std::is_same_v<Tree, SortedJson>) {
-      const bool keep = !rules_.keep_object || rules_.keep_object(*open_.back().tree);
-      if (!keep) return drop();
+    Tree& object = *open_.back();
+    Members& members = object.items();
+    if constexpr (kIsSorted) {
+      if (!std::ranges::is_sorted(members, {}, key_of))
+        std::ranges::stable_sort(members, {}, key_of);
+    }
+    if (const std::string* twice = key_that_stands_twice(members)) {
+      if (rules_.unique_keys) {
+        return refuse({ErrorCode::kSyntax, fmt::format("the key '{}' stands twice", *twice), "",
+                       *twice, "keep one of them"});
+      }
+      Tree last = Tree::object();  // as a parser that keeps the last one silently
+      for (auto& [name, value] : members) last[name] = std::move(value);
+      object = std::move(last);
+    }
+    if constexpr (kIsSorted) {
+      if (rules_.keep_object && !rules_.keep_object(object)) return drop();
     }
     return close();
   }
@@ -58,11 +132,24 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  // A container that is not read whole yet, and its key in the one around it.
-  struct Open {
-    Tree* tree;
-    std::string key;
-  };
+  using Members = typename Tree::Members;
+  static constexpr bool kIsSorted = std::is_same_v<Tree, SortedJson>;
+
+  static std::string_view key_of(const typename Tree::Member& member) { return member.first; }
+
+  static const std::string* key_that_stands_twice(const Members& members) {
+    if constexpr (kIsSorted) {
+      const auto found = std::ranges::adjacent_find(members, {}, key_of);
+      return found == members.end() ? nullptr : &found->first;
+    } else {
+      std::vector<const std::string*> keys;
+      for (const auto& member : members) keys.push_back(&member.first);
+      const auto text = [](const std::string* key) -> const std::string& { return *key; };
+      std::ranges::sort(keys, {}, text);
+      const auto found = std::ranges::adjacent_find(keys, {}, text);
+      return found == keys.end() ? nullptr : *found;
+    }
+  }
 
   bool refuse(Error error) {
     error_ = std::move(error);
@@ -71,9 +158,9 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
   Tree& put(Tree value) {
     if (open_.empty()) return root_ = std::move(value);
-    Tree& around = *open_.back().tree;
+    Tree& around = *open_.back();
     if (around.is_array()) return around.emplace_back(std::move(value));
-    return around[key_] = std::move(value);
+    return around.items().back().second = std::move(value);
   }
   bool add(Tree value) {
     put(std::move(value));
@@ -86,28 +173,23 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
                      fmt::format("nests deeper than {} levels", kDeepestDocument), "", "",
                      "no file of this kind has more than ten"});
     }
-    const bool is_object = empty.is_object();
-    const std::string key = key_;
-    open_.push_back({&put(std::move(empty)), key});
-    if (is_object) keys_.emplace_back();
+    open_.push_back(&put(std::move(empty)));
     return true;
   }
   bool close() {
-    if (open_.back().tree->is_object()) keys_.pop_back();
     open_.pop_back();
     return true;
   }
 
   // The object that has just been read leaves what is around it.
   bool drop() {
-    const std::string key = std::move(open_.back().key);
     close();
     if (open_.empty()) {
       root_ = {};
-    } else if (open_.back().tree->is_array()) {
-      open_.back().tree->pop_back();
+    } else if (open_.back()->is_array()) {
+      open_.back()->pop_back();
     } else {
-      open_.back().tree->erase(key);
+      open_.back()->items().pop_back();
     }
     return true;
   }
@@ -115,19 +197,14 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   std::string_view text_;
   const JsonRules& rules_;
   Tree root_;
-  std::vector<Open> open_;
-  std::vector<std::set<std::string>> keys_;  // of the objects among them
-  std::string key_;                          // read last
+  std::vector<Tree*> open_;  // containers that are not read whole yet
   std::optional<Error> error_;
 };
 
 template <class Tree>
 Result<Tree> parse(std::string_view text, const std::string& file, const JsonRules& rules) {
-  if (!rules.keep_object) {
-    if (std::optional<Tree> plain = read_plain_json<Tree>(text)) return std::move(*plain);
-  }
   TreeBuilder<Tree> builder(text, rules);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &builder,
+  nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &builder,
                             nlohmann::json::input_format_t::json, true, rules.comments);
   return builder.result(file);
 }

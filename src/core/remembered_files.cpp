@@ -11,9 +11,9 @@ namespace stepcast {
 
 std::optional<FileStamp> settled_stamp(const std::string& file) {
   if (is_carried(file)) {  // and never changes
-    const auto text = carried_text(file);
-    if (!text) return std::nullopt;
-    return FileStamp{.size = static_cast<std::int64_t>(text->size())};
+    const CarriedFile* found = carried_file(file);
+    if (found == nullptr) return std::nullopt;
+    return FileStamp{.size = static_cast<std::int64_t>(found->bytes.size())};
   }
   struct stat status = {};
   if (::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/text_file.h"
-#include "core/carried_files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,8 +11,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/carried_files.h"
 #include "core/input_lines.h"
+#include "core/json_tree.h"
+#include "core/packed_json.h"
 #include "core/read_roots.h"
+#include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
@@ -96,7 +99,9 @@ Error silent(const std::string& file, const ReadLimits& limits) {
 
 Result<std::string> read_text_file(const std::string& file, const ReadLimits& limits) {
   if (is_carried(file)) {
-    if (const auto text = carried_text(file)) return std::string(*text);
+    if (const CarriedFile* found = carried_file(file)) {
+      return found->is_packed ? json_text(unpack_json(found->bytes)) : std::string(found->bytes);
+    }
     return failure({ErrorCode::kNotFound, "is not among the files inside the program", file, "",
                     "name a file, or what stepcast show lists"});
   }

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "core/gathered_errors.h"
-#include "core/json_syntax.h"
 #include "core/json_tree.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"

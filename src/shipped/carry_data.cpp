@@ -5,7 +5,7 @@
 
 namespace stepcast {
 
-std::span<const CarriedFile> shipped_files();  // made from the tree by cmake/ShippedData.cmake
+std::span<const CarriedFile> shipped_files();  // made by cmake/pack_data.cpp
 
 void carry_shipped_data() { carry_files(shipped_files()); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data that ships, inside the program: models, topologies, profiles, prices and suites as they
-// stood in the tree when it was built (cmake/ShippedData.cmake).
+// stood in the tree when it was built (cmake/pack_data.cpp).
 #pragma once
 
 namespace stepcast {

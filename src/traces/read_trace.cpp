@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
+#include "core/json_tree.h"
 #include "core/limits.h"
 #include "core/text_file.h"
 #include "traces/event_scanner.h"

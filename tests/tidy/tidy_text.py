@@ -13,7 +13,7 @@ BANNED_STEMS = {"utils", "util", "helpers", "helper", "common", "manager", "impl
 
 # Programs and tests print; the library does not. A failed assertion has nobody else to tell, and a
 # forked child that cannot execute its program has to exit.
-MAY_PRINT = ("src/cli/", "calibrate/tools/", "tests/", "bench/", "src/core/assert.cpp",
+MAY_PRINT = ("cmake/", "src/cli/", "calibrate/tools/", "tests/", "bench/", "src/core/assert.cpp",
              "src/launch/process_group.cpp", "src/worker/main.cpp",
              "src/worker/gpu/main.cpp")
 PRINTING = re.compile(
