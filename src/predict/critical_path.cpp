@@ -99,10 +99,10 @@ std::int32_t PathWalker::before(std::size_t c, Time time) {
 }
 
 void PathWalker::explain_wait(std::size_t& c, std::int32_t waiter, Time free) {
-  const Instruction& what = instruction(c, waiter);
   std::int32_t latest = -1;
   Time end = free;
-  for (const std::int32_t wait : what.waits) {
+  for (const std::int32_t wait :
+       in_.costs.waits(static_cast<std::int32_t>(c), static_cast<std::size_t>(waiter))) {
     const sim::TaskId task = tasks_[c][static_cast<std::size_t>(wait)].device;
     if (!task.valid() || interval(task).end <= end || interval(task).end > now_) continue;
     latest = wait;

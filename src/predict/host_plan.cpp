@@ -38,11 +38,11 @@ class HostPlanner {
       const Instruction& what = list_[static_cast<std::size_t>(i)];
       if (shapes_.is_idle(what)) continue;
       if (what.is<HostWait>()) {
-        synchronise(i, what);
+        synchronise(i);
       } else if (alternates(what) && !leads_pair(what)) {
         issued(i) = issued(i - 1);  // the pair is all in the first of the two
       } else if (what.is_run() && !in_.stamped(class_, i).empty()) {
-        run_in_parts(i, what);
+        run_in_parts(i);
       } else if (what.is_run()) {
         run(i, what);
       } else {
@@ -66,22 +66,25 @@ class HostPlanner {
   Issued& issued(std::int32_t i) { return issued_[static_cast<std::size_t>(i)]; }
 
   void run(std::int32_t i, const Instruction& what);
-  void run_in_parts(std::int32_t i, const Instruction& what);
+  void run_in_parts(std::int32_t i);
   void transfer(std::int32_t i, const Instruction& what);
-  void synchronise(std::int32_t i, const Instruction& what);
+  void synchronise(std::int32_t i);
   void emit(std::int32_t i, std::int64_t latency_ps, bool is_extendable);
   void settle(std::int32_t i);
-  bool starts_as_issued(const Instruction& what);
+  bool starts_as_issued(std::int32_t i);
+  const Waits& awaited(std::int32_t i) const {
+    return in_.costs.waits(class_, static_cast<std::size_t>(i));
+  }
   // A run of the computing stream that has ended when all that the instruction waits for has.
-  std::int32_t followed_by_waits(const Instruction& what);
-  Waits waits_of(const Instruction& what);
+  std::int32_t followed_by_waits(std::int32_t i);
+  Waits waits_of(std::int32_t i);
   std::int64_t least_ps(const Instruction& transfer);  // of all classes
   // The earliest end on the clock of this segment; negative where nothing is known.
   std::int64_t end_of(std::int32_t i) {
     return i != kNoInstruction && issued(i).segment == segment_ ? issued(i).end_ps : -1;
   }
   // The earliest end of what the instruction waits for, without its issue.
-  std::int64_t end_of_waits(const Instruction& what);
+  std::int64_t end_of_waits(std::int32_t i);
   bool has_pending_waits() const { return !pending_waits_.empty(); }
 
   const SimulationInput& in_;
@@ -103,9 +106,9 @@ class HostPlanner {
 };
 
 // The waits that have a task, in order of instruction.
-Waits HostPlanner::waits_of(const Instruction& what) {
+Waits HostPlanner::waits_of(std::int32_t i) {
   Waits out;
-  for (const std::int32_t wait : what.waits) {
+  for (const std::int32_t wait : awaited(i)) {
     if (issued(wait).has_task) out.add(wait);
   }
   std::sort(out.begin(), out.end());
@@ -131,36 +134,38 @@ void HostPlanner::settle(std::int32_t i) {
   emit(i, 0, true);
 }
 
-std::int64_t HostPlanner::end_of_waits(const Instruction& what) {
+std::int64_t HostPlanner::end_of_waits(std::int32_t i) {
+  const Instruction& what = list_[static_cast<std::size_t>(i)];
   std::int64_t end_ps = what.stream == Stream::kCompute ? end_of(last_on_compute_) : -1;
-  for (const std::int32_t wait : what.waits) end_ps = std::max(end_ps, end_of(wait));
+  for (const std::int32_t wait : awaited(i)) end_ps = std::max(end_ps, end_of(wait));
   return end_ps;
 }
 
-void HostPlanner::synchronise(std::int32_t i, const Instruction& what) {
+void HostPlanner::synchronise(std::int32_t i) {
   // When the waits end after everything that the host has done, the host's work does not show.
-  const bool binds = end_of_waits(what) >= clock_ps_;
+  const bool binds = end_of_waits(i) >= clock_ps_;
   if (!binds) settle(i);
   waits_bind_ = binds;
   pending_ps_ = 0;
-  pending_waits_ = waits_of(what);
+  pending_waits_ = waits_of(i);
   ++segment_;
   clock_ps_ = 0;
 }
 
-std::int32_t HostPlanner::followed_by_waits(const Instruction& what) {
+std::int32_t HostPlanner::followed_by_waits(std::int32_t i) {
   std::int32_t follows = kNoInstruction;
-  for (const std::int32_t wait : what.waits) follows = std::max(follows, issued(wait).follows);
+  for (const std::int32_t wait : awaited(i)) follows = std::max(follows, issued(wait).follows);
   return follows;
 }
 
 // The host and the run wait for the same instructions, and for nothing else.
-bool HostPlanner::starts_as_issued(const Instruction& what) {
+bool HostPlanner::starts_as_issued(std::int32_t i) {
+  const Instruction& what = list_[static_cast<std::size_t>(i)];
   if (what.stream != Stream::kCompute || shares_processor_ || !waits_bind_ || pending_ps_ > 0 ||
       last_on_compute_ == kNoInstruction) {
     return false;
   }
-  if (!(waits_of(what) == pending_waits_)) return false;
+  if (!(waits_of(i) == pending_waits_)) return false;
   return std::any_of(pending_waits_.begin(), pending_waits_.end(),
                      [&](std::int32_t wait) { return issued(wait).follows == last_on_compute_; });
 }
@@ -170,11 +175,11 @@ void HostPlanner::run(std::int32_t i, const Instruction& what) {
   const std::int64_t host_ps = sim::duration(cost.host).ps;
   const std::int64_t floor_ps = bounded(clock_ps_, sim::duration(cost.floor).ps);
   const std::int64_t gpu_ps = sim::duration(cost.gpu).ps - kRoundingPs;
-  const std::int64_t free_ps = end_of_waits(what);
+  const std::int64_t free_ps = end_of_waits(i);
   std::int32_t& issuer = plan_.issuer[static_cast<std::size_t>(i)];
   if (free_ps >= clock_ps_ && free_ps + gpu_ps >= floor_ps) {
     pending_ps_ = bounded(pending_ps_, host_ps);
-  } else if (starts_as_issued(what)) {
+  } else if (starts_as_issued(i)) {
     issuer = HostPlan::kAsIssued;
     pending_ps_ = host_ps;
   } else {
@@ -183,18 +188,18 @@ void HostPlanner::run(std::int32_t i, const Instruction& what) {
     emit(i, host_ps, true);
   }
   const bool on_compute = what.stream == Stream::kCompute;
-  issued(i) = {true, on_compute ? i : followed_by_waits(what), segment_,
+  issued(i) = {true, on_compute ? i : followed_by_waits(i), segment_,
                std::max(bounded(std::max(free_ps, clock_ps_), gpu_ps), floor_ps)};
   clock_ps_ = bounded(clock_ps_, host_ps);
   if (on_compute) last_on_compute_ = i;
 }
 
 // Each of its tasks is issued by itself, unless the host is ahead of all of them.
-void HostPlanner::run_in_parts(std::int32_t i, const Instruction& what) {
+void HostPlanner::run_in_parts(std::int32_t i) {
   const PassTasks& pass = in_.tasks_of_pass(class_, i);
   std::int64_t host_ps = 0;
   for (const PassTask& task : pass.tasks) host_ps = bounded(host_ps, sim::duration(task.host).ps);
-  const std::int64_t free_ps = end_of_waits(what);
+  const std::int64_t free_ps = end_of_waits(i);
   const std::int64_t lead_ps = sim::duration(pass.bounds.lead).ps + kRoundingPs;
   if (free_ps >= bounded(clock_ps_, lead_ps)) {
     pending_ps_ = bounded(pending_ps_, host_ps);
@@ -224,9 +229,9 @@ void HostPlanner::transfer(std::int32_t i, const Instruction& what) {
   std::int32_t follows = on_compute && last_on_compute_ != kNoInstruction
                              ? issued(last_on_compute_).follows
                              : kNoInstruction;
-  follows = std::max(follows, followed_by_waits(what));
+  follows = std::max(follows, followed_by_waits(i));
   const std::int64_t launch_ps = sim::duration(in_.costs.launch(what)).ps;
-  const std::int64_t free_ps = end_of_waits(what);
+  const std::int64_t free_ps = end_of_waits(i);
   clock_ps_ = bounded(clock_ps_, launch_ps);
   if (free_ps >= clock_ps_) {
     pending_ps_ = bounded(pending_ps_, launch_ps);
@@ -252,7 +257,7 @@ HostPlan plan_expanded(const SimulationInput& input, TransferShapes& shapes,
     if (!waits) plan.issuer[i] = static_cast<std::int32_t>(plan.tasks.size());
     plan.tasks.push_back({static_cast<std::int32_t>(i),
                           waits ? sim::Duration{} : sim::duration(input.costs.launch(what)),
-                          waits ? what.waits : Waits{}});
+                          waits ? input.costs.waits(rank_class, i) : Waits{}});
   }
   return plan;
 }

@@ -25,6 +25,7 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
       block_costs_(scenario, kernels, collectives),
       alone_(sends == SendsInPasses::kNothing),
       delays_wgrad_(scenario.layout.overlap.expert_wgrad) {
+  for (const Role& role : program.roles) awaited_.emplace_back(role, grid);
   block_costs_.carry_attention(busiest_attention(scenario));
   const bool shares = sends == SendsInPasses::kBesideSiblings;
   const std::vector<GroupMessage> sent =
@@ -175,6 +176,10 @@ std::size_t RunCosts::cost_of(const Table& table, const Instruction& what) const
 const RunCost& RunCosts::run(std::int32_t rank_class, const Instruction& what) const {
   const Table& table = table_of(rank_class);
   return table.costs[cost_of(table, what)];
+}
+
+const Waits& RunCosts::waits(std::int32_t rank_class, std::size_t i) const {
+  return awaited_[static_cast<std::size_t>(role(rank_class).stage)].of(i);
 }
 
 double RunCosts::share_of_pair(std::int32_t rank_class, const Instruction& what) const {

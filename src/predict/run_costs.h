@@ -11,6 +11,7 @@
 #include "predict/block_cost.h"
 #include "predict/block_replay.h"
 #include "predict/symmetry.h"
+#include "program/awaited.h"
 #include "program/block_kind.h"
 #include "program/run_key.h"
 #include "schedule/pass.h"
@@ -18,7 +19,6 @@
 namespace stepcast {
 
 struct BlockVisit;
-struct Instruction;
 struct Role;
 struct RunPass;
 struct Scenario;
@@ -56,6 +56,8 @@ class RunCosts {
   const Role& role(std::int32_t rank_class) const {
     return *classes_[static_cast<std::size_t>(rank_class)].role;
   }
+  // Instructions that number `i` of the class waits for, none of them idle.
+  const Waits& waits(std::int32_t rank_class, std::size_t i) const;
   // Rank classes of one table are of one stage, and their instructions cost the same.
   std::int32_t table(std::int32_t rank_class) const {
     return classes_[static_cast<std::size_t>(rank_class)].table;
@@ -95,6 +97,7 @@ class RunCosts {
   }
 
   const Program& program_;
+  std::vector<Awaited> awaited_;    // by stage
   mutable BlockCosts block_costs_;  // remembers the groups that it prices for
   using BlockKey = std::tuple<std::int32_t, BlockId, Pass, BlockId>;  // by placement
   mutable std::map<BlockKey, PricedBlock> priced_;

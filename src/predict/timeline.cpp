@@ -34,8 +34,8 @@ class TimelineReader {
  private:
   const sim::Interval& interval(sim::TaskId task) const { return replay_.tasks[task.index()]; }
   Time last_compute_end(const std::vector<InstructionTasks>& tasks) const;
-  void wait_for(const Instruction& what, Time until);
-  void wait_for_transfer(const Instruction& awaited, const sim::Interval& when, Time until);
+  void wait_for(std::size_t i, Time until);
+  void wait_for_transfer(std::size_t awaited, const sim::Interval& when, Time until);
   void wait_for_part(const PassTasks& pass, const std::vector<PartTasks>& parts, std::size_t k,
                      Time until);
   void pass(const Instruction& what, std::size_t i);
@@ -79,8 +79,8 @@ void TimelineReader::spend(Seconds& part, Time until) {
 }
 
 // A wait for another stage is bubble until its message is in flight.
-void TimelineReader::wait_for_transfer(const Instruction& awaited, const sim::Interval& when,
-                                       Time until) {
+void TimelineReader::wait_for_transfer(std::size_t i, const sim::Interval& when, Time until) {
+  const Instruction& awaited = role_.instructions[i];
   if (awaited.transfer() != nullptr) {
     spend(out_.parts.bubble, std::min(when.start, until));
     const Time from = now_;
@@ -88,7 +88,7 @@ void TimelineReader::wait_for_transfer(const Instruction& awaited, const sim::In
     if (now_ > from) count_price(price_of_transfer(awaited), sim::seconds(now_ - from));
     return;
   }
-  wait_for(awaited, std::min(when.start, until));  // what it waited for itself
+  wait_for(i, std::min(when.start, until));  // what it waited for itself
   const auto* call = awaited.as<CollectiveCall>();
   if (call == nullptr) {
     spend(out_.parts.exposed_offload, until);
@@ -134,10 +134,11 @@ void TimelineReader::wait_for_part(const PassTasks& pass, const std::vector<Part
   }
 }
 
-// Spends a gap before `what` on the operations that it waited for, the earliest to end first.
-void TimelineReader::wait_for(const Instruction& what, Time until) {
+// Spends a gap before the instruction on the operations that it waited for, the earliest to end
+// first.
+void TimelineReader::wait_for(std::size_t i, Time until) {
   if (in_.alone) return;  // nobody is waited for: what is left is the host's
-  Waits waits = what.waits;
+  Waits waits = in_.costs.waits(class_, i);
   const auto end_of = [&](std::int32_t wait) {
     if (!tasks_[static_cast<std::size_t>(wait)].device.valid()) return Time{};
     return interval(tasks_[static_cast<std::size_t>(wait)].device).end;
@@ -146,10 +147,9 @@ void TimelineReader::wait_for(const Instruction& what, Time until) {
             [&](std::int32_t a, std::int32_t b) { return end_of(a) < end_of(b); });
   for (const std::int32_t wait : waits) {
     if (!tasks_[static_cast<std::size_t>(wait)].device.valid()) continue;
-    const Instruction& awaited = role_.instructions[static_cast<std::size_t>(wait)];
-    if (awaited.is_run()) continue;
+    if (role_.instructions[static_cast<std::size_t>(wait)].is_run()) continue;
     const sim::Interval& when = interval(tasks_[static_cast<std::size_t>(wait)].device);
-    wait_for_transfer(awaited, when, std::min(when.end, until));
+    wait_for_transfer(static_cast<std::size_t>(wait), when, std::min(when.end, until));
   }
 }
 
@@ -179,7 +179,7 @@ void TimelineReader::pass(const Instruction& what, std::size_t i) {
     if (task.stream != Stream::kCompute) continue;
     const auto [host, device] = parts[k];
     const sim::Interval& when = interval(device);
-    if (device == tasks_[i].device_begin) wait_for(what, when.start);
+    if (device == tasks_[i].device_begin) wait_for(i, when.start);
     wait_for_part(pass, parts, k, when.start);
     if (task.call != nullptr) {
       const auto& call = std::get<Collective>(task.call->work);
@@ -265,14 +265,14 @@ ClassTimeline TimelineReader::read() {
       if (in_.alone) {
         spend(out_.parts.other, when.end);
       } else {
-        wait_for(what, when.start);
+        wait_for(i, when.start);
         collective(call->group, call->piece(), when);
       }
     } else if (!in_.stamped(class_, static_cast<std::int32_t>(i)).empty()) {
       pass(what, i);
     } else if (what.is_run()) {
       const Time start = interval(tasks_[i].device_begin).start;
-      wait_for(what, start);
+      wait_for(i, start);
       spend(out_.parts.other, start);  // the host
       run(what, in_.costs.run(class_, what), tasks_[i]);
     }

@@ -45,11 +45,7 @@ class TransferShapes {
  public:
   explicit TransferShapes(const SimulationInput& input);
 
-  // A group of one: nothing happens.
-  bool is_idle(const Instruction& what) const {
-    const auto* call = what.as<CollectiveCall>();
-    return call != nullptr && (call->message.bytes == 0 || in_.grid.group_size(call->group) < 2);
-  }
+  bool is_idle(const Instruction& what) const { return stepcast::is_idle(what, in_.grid); }
   // `what` is a collective, send, receive, copy or host update of the rank class. Valid until the
   // next call.
   const TransferShape& shape(std::int32_t rank_class, const Instruction& what);

@@ -260,7 +260,7 @@ void WorkloadBuilder::add_waits(std::int32_t c, std::int32_t i, const Instructio
                                 std::int32_t member) {
   const sim::TaskId task = tasks(c, i).device_begin;
   bool waits = false;
-  for (const std::int32_t wait : what.waits) {
+  for (const std::int32_t wait : in_.costs.waits(c, static_cast<std::size_t>(i))) {
     if (!tasks(c, wait).device.valid()) continue;
     workload_.depend(tasks(c, wait).device, task, member);
     waits = true;

@@ -129,9 +129,11 @@ class RankWriter {
     return last_[s];
   }
 
-  std::vector<std::int32_t> waits_of(const Instruction& what) const {
+  std::vector<std::int32_t> waits_of(std::size_t i) const {
     std::vector<std::int32_t> out;
-    for (const std::int32_t wait : what.waits) out.push_back(ends_[static_cast<std::size_t>(wait)]);
+    for (const std::int32_t wait : in_.costs.waits(class_, i)) {
+      out.push_back(ends_[static_cast<std::size_t>(wait)]);
+    }
     return out;
   }
 
@@ -139,7 +141,7 @@ class RankWriter {
     const Instruction& what = role.instructions[i];
     if (what.is_run()) return write_run(what, i);
     if (what.is<HostWait>()) {
-      for (const std::int32_t wait : waits_of(what)) {
+      for (const std::int32_t wait : waits_of(i)) {
         if (wait != kNowhere) host_.push_back(wait);
       }
       return;
@@ -168,7 +170,7 @@ class RankWriter {
       }
       const bool computes = task.stream == Stream::kCompute;
       if (!begun && computes) {
-        for (const std::int32_t wait : waits_of(what)) after.push_back(wait);
+        for (const std::int32_t wait : waits_of(i)) after.push_back(wait);
         begun = true;
       }
       if (task.call != nullptr) {
@@ -221,12 +223,10 @@ class RankWriter {
   }
 
   void write_call(const Instruction& what, const CollectiveCall& call, std::size_t i) {
-    const bool is_idle = call.message.bytes == 0 || in_.grid.group_size(call.group) < 2 ||
-                         in_.grid.group_of(call.group, rank_) < 0;
-    if (is_idle) return;
+    if (is_idle(what, in_.grid) || in_.grid.group_of(call.group, rank_) < 0) return;
     for (std::int32_t piece = 0; piece < call.pieces; ++piece) {
       ends_[i] = write_message({what.name, what.stream, call.group, call.piece()},
-                               piece == 0 ? waits_of(what) : std::vector<std::int32_t>{});
+                               piece == 0 ? waits_of(i) : std::vector<std::int32_t>{});
     }
   }
 
@@ -242,14 +242,14 @@ class RankWriter {
       one.duration = price.latency + Bytes(static_cast<double>(copy.bytes)) / rate;
     }
     one.lane = static_cast<std::uint16_t>(what.stream);
-    ends_[i] = add_on(what.stream, one, waits_of(what));
+    ends_[i] = add_on(what.stream, one, waits_of(i));
   }
 
   void write_update(const Instruction& what, const HostUpdate& update, std::size_t i) {
     GraphNode one = node(NodeKind::kHost, what.name);
     one.duration = host_update_time(in_.scenario, update, in_.host_memory);
     one.lane = static_cast<std::uint16_t>(what.stream);
-    ends_[i] = add_on(what.stream, one, waits_of(what));
+    ends_[i] = add_on(what.stream, one, waits_of(i));
   }
 
   void write_transfer(const Instruction& what, std::size_t i) {
@@ -261,7 +261,7 @@ class RankWriter {
     one.peer = in_.grid.rank(point).value;
     one.tag = short_tag(transfer.tag);
     one.bytes = static_cast<double>(transfer.bytes);
-    ends_[i] = add_on(what.stream, one, waits_of(what));
+    ends_[i] = add_on(what.stream, one, waits_of(i));
   }
 
   const PricedProgram& in_;
