@@ -4,6 +4,7 @@
 #include "layout/scenario.h"
 #include "memory/states.h"
 #include "program/block_builder.h"
+#include "program/block_events.h"
 #include "program/fp8_weights.h"
 
 namespace stepcast {
@@ -17,6 +18,7 @@ Block one_list(BlockKind kind, const Scenario& scenario, const Write& write) {
   BlockBuilder builder(scenario.rules, shape, gradient_mode(scenario), block);
   builder.into(Pass::kForward, Phase::kOptimizer);
   write(builder);
+  place_events(block);
   return block;
 }
 

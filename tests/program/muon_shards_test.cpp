@@ -212,6 +212,39 @@ TEST(MuonOfFsdp, SendsShardsToOwnersAndBack) {
 
 // 4 bytes of momentum a parameter instead of 8 of Adam's moments, all in shards; and two slots in
 // fp32 of a layer's shards, of what arrives at an owner, and of one matrix, whole and its shard.
+// A message to owners follows the momentum that it sends, which is computed last before it. Layer
+// by layer the work waits for what has arrived, and the weights for what comes back.
+TEST(MuonOfFsdp, WorksOnALayerWhenItsShardsHaveArrived) {
+  const MuonStep step = muon_step(muon_of("fsdp", 3, 4));
+  constexpr auto kComputes = static_cast<std::size_t>(BlockStream::kCompute);
+  constexpr auto kMessages = static_cast<std::size_t>(BlockStream::kCommunication);
+  const auto update = std::ranges::find(step.program.blocks, BlockKind::kUpdate, &Block::kind);
+  ASSERT_NE(update, step.program.blocks.end());
+  const std::vector<Operation>& all = update->pass(Pass::kForward).operations;
+  std::vector<std::int32_t> sent, returned;
+  std::int32_t applied = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string name = all[i].name;
+    const auto index = static_cast<std::int32_t>(i);
+    if (name == "send_to_owners") {
+      EXPECT_EQ(std::string(all[i - 1].name), "momentum");
+      EXPECT_EQ(all[i].after[kComputes], index - 1);
+      sent.push_back(index);
+    } else if (name == "normalise") {
+      ASSERT_LT(returned.size(), sent.size());
+      EXPECT_GE(all[i].after[kMessages], sent[returned.size()]);
+    } else if (name == "send_back") {
+      returned.push_back(index);
+    } else if (name == "apply_update") {
+      ASSERT_LT(static_cast<std::size_t>(applied), returned.size());
+      EXPECT_GE(all[i].after[kMessages], returned[static_cast<std::size_t>(applied++)]);
+    }
+  }
+  EXPECT_EQ(sent.size(), 4U);  // layers
+  EXPECT_EQ(returned.size(), sent.size());
+  EXPECT_EQ(applied, 4);
+}
+
 TEST(MuonOfFsdp, KeepsShardsAndTwoSlots) {
   const GptCase c = muon_of("fsdp", 3, 8);
   const MuonStep step = muon_step(c);
