@@ -48,6 +48,8 @@ if(STEPCAST_SANITIZE)
   target_compile_options(stepcast_flags INTERFACE
     -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(stepcast_flags INTERFACE -fsanitize=address,undefined)
+  # Every forecast checks that causes come before effects (predict/check_replay.h).
+  target_compile_definitions(stepcast_flags INTERFACE STEPCAST_CHECK_CAUSES)
 endif()
 if(STEPCAST_FUZZ)
   # Tells libFuzzer which branches an input takes.

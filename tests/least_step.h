@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <string>
 
-#include "layout/scenario.h"
-#include "predict/pricing.h"
-#include "predict/timed_orders.h"
 #include "predict/transfer_shapes.h"
+#include "priced_step.h"
 
 namespace stepcast::testing {
 
@@ -87,30 +85,11 @@ class LeastSteps {
 };
 
 inline LeastStep least_step(const Scenario& scenario, const Pricing& pricing) {
-  const Program program = lower(scenario, timed_orders(scenario, pricing));
-  const RankGrid grid(scenario.layout);
-  const Traffic traffic = place_traffic(scenario, program, grid, pricing.collectives);
-  const Symmetry symmetry = find_symmetry(scenario, grid, traffic, pricing.collectives, true);
-  const RunCosts costs(scenario, program, grid, symmetry, pricing.kernels, pricing.collectives);
-  const Profile& profile = pricing.kernels.profile();
-  const SimulationInput input{scenario,
-                              program,
-                              grid,
-                              traffic,
-                              symmetry,
-                              costs,
-                              profile.host[scenario.training.framework],
-                              false,
-                              true,
-                              false,
-                              profile.sms_per_channel,
-                              {},
-                              kNoStamps,
-                              profile.host_memory};
+  const PricedStep step(scenario, pricing);
   LeastStep out;
-  for (std::size_t c = 0; c < symmetry.ranks.size(); ++c) {
+  for (std::size_t c = 0; c < step.symmetry.ranks.size(); ++c) {
     const auto rank_class = static_cast<std::int32_t>(c);
-    LeastSteps(input, costs.role(rank_class), rank_class).find(out);
+    LeastSteps(step.input, step.costs.role(rank_class), rank_class).find(out);
   }
   return out;
 }

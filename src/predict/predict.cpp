@@ -5,8 +5,10 @@
 #include <limits>
 #include <map>
 
+#include "core/assert.h"
 #include "layout/scenario.h"
 #include "memory/device_footprint.h"
+#include "predict/check_replay.h"
 #include "predict/critical_path.h"
 #include "predict/interval.h"
 #include "predict/link_use.h"
@@ -20,6 +22,7 @@
 #include "predict/timed_orders.h"
 #include "predict/timeline.h"
 #include "program/block_groups.h"
+#include "program/check_causality.h"
 
 namespace stepcast {
 namespace {
@@ -46,6 +49,11 @@ bool periodic(const std::vector<std::vector<ClassTimeline>>& steps) {
     if (std::abs(static_cast<double>(skew - old_skew)) > 1e-9 * period + 1) return false;
   }
   return true;
+}
+
+void check_program(const Program& program, const RankGrid& grid) {
+  const std::optional<std::string> broken = broken_cause(program, grid);
+  STEPCAST_ASSERT(!broken, broken->c_str());
 }
 
 class Predictor {
@@ -88,6 +96,10 @@ Result<Simulation> Predictor::settle(const SimulationInput& input) {
     auto simulation = simulate(input, steps);
     if (!simulation) return simulation;
     if (is_stopped()) return failure(Errors{});
+    if (input.check) {
+      const std::optional<std::string> broken = broken_cause(input, *simulation);
+      STEPCAST_ASSERT(!broken, broken->c_str());
+    }
     std::vector<std::vector<ClassTimeline>> timelines;
     for (std::int32_t step = steps - 2; step < steps; ++step) {
       timelines.emplace_back();
@@ -316,7 +328,9 @@ Result<Prediction> Predictor::run() {
                               profile_.sms_per_channel,
                               options_.stop,
                               stamps,
-                              profile_.host_memory};
+                              profile_.host_memory,
+                              options_.check};
+  if (options_.check) check_program(program, grid);
   if (is_stopped()) return failure(Errors{});
   auto simulation = settle(input);
   if (!simulation) return failure(simulation.error());

@@ -115,6 +115,12 @@ struct Prediction {
   Seconds lost_on_links;           // likewise; of the step time, by transfers that share a link
 };
 
+#ifdef STEPCAST_CHECK_CAUSES
+inline constexpr bool kChecksCauses = true;
+#else
+inline constexpr bool kChecksCauses = false;
+#endif
+
 struct PredictOptions {
   bool fold = true;
   bool expand = false;  // every operator its own task instead of one macro activity per chunk
@@ -128,6 +134,9 @@ struct PredictOptions {
   // (use_own_kernels()).
   bool own_kernels = false;
   FlopCount flops = FlopCount::kFull;
+  // Asserts that no cause comes behind its effect, in the program and in its replay
+  // (program/check_causality.h, predict/check_replay.h). Builds with sanitizers do it always.
+  bool check = kChecksCauses;
   // Asked now and then; once it returns true, the forecast ends without a result: with a
   // list of no errors.
   std::function<bool()> stop = {};

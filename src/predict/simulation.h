@@ -52,6 +52,7 @@ struct SimulationInput {
   std::function<bool()> stop = {};  // PredictOptions::stop
   const Stamps& stamps = kNoStamps;
   std::optional<HostMemory> host_memory = {};  // measured (cost/host_memory.h)
+  bool check = false;                          // PredictOptions::check
 
   // The groups of a run whose collectives load links.
   const std::vector<AxisGroup>& stamped(std::int32_t rank_class, std::int32_t i) const {

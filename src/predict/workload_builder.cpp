@@ -8,7 +8,9 @@
 #include <map>
 #include <utility>
 
+#include "core/assert.h"
 #include "layout/scenario.h"
+#include "predict/check_replay.h"
 #include "program/pass_pair.h"
 
 namespace stepcast {
@@ -351,6 +353,10 @@ std::string WorkloadBuilder::describe(sim::TaskId task) const {
 }
 
 Result<Simulation> WorkloadBuilder::replay() {
+  if (in_.check) {
+    const std::optional<std::string> lost = lost_wait(in_, workload_, steps_);
+    STEPCAST_ASSERT(!lost, lost->c_str());
+  }
   auto replay = sim::replay(
       workload_,
       [](sim::TaskId task, const void* builder) {

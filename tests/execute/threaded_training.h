@@ -19,6 +19,7 @@
 #include "execute/role_runner.h"
 #include "execute/whole_model.h"
 #include "layout/scenario.h"
+#include "program/check_causality.h"
 #include "scenario_from.h"
 
 namespace stepcast::testing {
@@ -29,6 +30,14 @@ struct TrainedRun {
   WholeModel model;
   std::vector<MemoryParts> peaks, host_peaks;  // by rank
 };
+
+// No cause of the step that ran comes behind its effect. Events of GPUs are microseconds apart.
+inline void expect_causes(const Role& role, const DataFlow& flow, const StepRecord& record) {
+  std::vector<RecordedSpan> spans;
+  for (const auto& span : record.spans) spans.push_back({span.start, span.end});
+  const auto broken = broken_cause(role, flow, spans, 2e-6);
+  EXPECT_FALSE(broken) << *broken;
+}
 
 // Runs ranks: calls `body` in a thread of each, and makes their devices.
 struct Ranks {
@@ -63,6 +72,10 @@ inline TrainedRun train(const Scenario& scenario, const Program& program, int st
   out.gradient_norm.assign(static_cast<std::size_t>(steps), 0);
   out.peaks.resize(static_cast<std::size_t>(grid.size()));
   out.host_peaks.resize(static_cast<std::size_t>(grid.size()));
+  std::vector<DataFlow> flows;  // by stage
+  for (const Role& role : program.roles) flows.push_back(data_flow(program, role, grid));
+  const auto broken = broken_cause(program, grid);
+  EXPECT_FALSE(broken) << *broken;
   std::mutex mutex;
   const double tokens = static_cast<double>(scenario.training.global_batch) *
                         static_cast<double>(scenario.training.sequence_length);
@@ -72,6 +85,8 @@ inline TrainedRun train(const Scenario& scenario, const Program& program, int st
     for (int s = 0; s < steps; ++s) {
       const StepRecord record = runner.step();
       const std::scoped_lock lock(mutex);
+      const auto stage = static_cast<std::size_t>(runner.point().pp);
+      expect_causes(program.roles[stage], flows[stage], record);
       if (runner.point().tp == 0) out.loss[static_cast<std::size_t>(s)] += record.loss_sum / tokens;
       out.gradient_norm[static_cast<std::size_t>(s)] = record.gradient_norm;
     }

@@ -82,7 +82,7 @@ TEST(IdleWaits, CopiesOfStatesThatOneRankHoldsAreSummedBehindTheirGradients) {
     const testing::LeastStep least = testing::least_step(scenario, **pricing);
     EXPECT_EQ(least.why, "first gradient, reduce copies, update");
     for (const bool fold : {true, false}) {
-      const auto forecast = predict(scenario, source_folders(), {.fold = fold});
+      const auto forecast = predict(scenario, source_folders(), {.fold = fold, .check = true});
       ASSERT_TRUE(forecast.has_value()) << to_string(forecast.error());
       EXPECT_GE(forecast->step_time.value(), least.time.value() * (1 - 1e-9))
           << framework << ", zero " << zero << (fold ? "" : ", unfolded");
@@ -97,7 +97,7 @@ TEST(IdleWaits, OneGpuCopiesItsGradientsOutBehindThem) {
   c.zero = 3;
   c.extra_layout = R"(, "offload": {"optimizer": 1, "parameters": 1})";
   const Scenario scenario = gpt(c);
-  const auto forecast = predict(scenario, source_folders(), {.trace = true});
+  const auto forecast = predict(scenario, source_folders(), {.trace = true, .check = true});
   ASSERT_TRUE(forecast.has_value()) << to_string(forecast.error());
   Seconds first_backward(1e9), first_copy(1e9);
   for (const TraceSlice& slice : forecast->slices) {

@@ -113,7 +113,8 @@ TEST(OperationRecompute, KeepsNoProductInFp8) {
 
 // Latent attention has a product more where queries have a latent: what comes behind it changes
 // places, and the down projection is made again by eager autograd, which runs to the end.
-constexpr std::int64_t kPlain = 32, kRotary = 16, kValue = 48, kQueryLatent = 96, kLatent = 64;
+constexpr std::int64_t kPlainHead = 32, kRotaryHead = 16, kValueHead = 48, kQueryLatent = 96,
+                       kLatent = 64;
 const std::string kOfQueries =
     R"(, "mla": {"q_lora_rank": 96, "kv_lora_rank": 64, "qk_nope_head_dim": 32,
                  "qk_rope_head_dim": 16, "v_head_dim": 48}, "kv_heads": 8)";
@@ -125,11 +126,11 @@ TEST(OperationRecompute, OfLatentQueriesKeepsTheLatents) {
     return layer_of(llama(training, R"("tp": 1)", kOfQueries));
   };
   const std::int64_t row =
-      kQueryLatent + kLatent + kRotary + kHeads * kValue + kHidden + kFfn + kHidden;
+      kQueryLatent + kLatent + kRotaryHead + kHeads * kValueHead + kHidden + kFfn + kHidden;
   EXPECT_EQ(saved_by(block(R"("compile": true)")), kTokens * row);
   EXPECT_EQ(saved_by(block(R"("compile": false)")), kTokens * row);
-  std::map<std::string, std::int64_t> wanted{{"query_up", kHeads * (kPlain + kRotary)},
-                                             {"key_value_up", kHeads * (kPlain + kValue)},
+  std::map<std::string, std::int64_t> wanted{{"query_up", kHeads * (kPlainHead + kRotaryHead)},
+                                             {"key_value_up", kHeads * (kPlainHead + kValueHead)},
                                              {"mlp_up", kFfn}};
   EXPECT_EQ(made_again(block(R"("compile": true)")), wanted);
   EXPECT_EQ(made_again(block(R"("compile": false, "early_stop": true)")), wanted);
@@ -139,10 +140,11 @@ TEST(OperationRecompute, OfLatentQueriesKeepsTheLatents) {
 
 TEST(OperationRecompute, OfWholeQueriesKeepsWhatHeadsAreMadeOf) {
   const Block block = layer_of(llama(R"("compile": true)", R"("tp": 1)", kOfKeys));
-  const std::int64_t heads = kHeads * (kPlain + kRotary + kPlain + kValue + kValue);
+  const std::int64_t heads =
+      kHeads * (kPlainHead + kRotaryHead + kPlainHead + kValueHead + kValueHead);
   EXPECT_EQ(saved_by(block), kTokens * (heads + kFfn + kHidden));
   const std::map<std::string, std::int64_t> wanted{
-      {"key_value_down", kLatent + kRotary}, {"attention_out", kHidden}, {"mlp_up", kFfn}};
+      {"key_value_down", kLatent + kRotaryHead}, {"attention_out", kHidden}, {"mlp_up", kFfn}};
   EXPECT_EQ(made_again(block), wanted);
 }
 
@@ -232,8 +234,8 @@ TEST(OperationRecompute, CountsTheSharedExpertAsTheMlp) {
 
   const Block latent =
       layer_of(llama(R"("compile": false)", R"("tp": 1)", kOfQueries + experts_of(kShared)));
-  wanted = {{"query_up", kHeads * (kPlain + kRotary)},
-            {"key_value_up", kHeads * (kPlain + kValue)},
+  wanted = {{"query_up", kHeads * (kPlainHead + kRotaryHead)},
+            {"key_value_up", kHeads * (kPlainHead + kValueHead)},
             {"router", kExperts},
             {"experts_up", 2 * kExpertFfn},
             {"experts_down", kHidden},
