@@ -182,6 +182,31 @@ json local_cluster_of(Draw& draw) {
   return out;
 }
 
+// One or two parts of a cluster that have failed, or run at a part of their rate.
+void draw_failed_parts(Draw& draw, json& out, Cluster& cluster) {
+  if (!out.is_object() || !draw.chance(0.15)) return;
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < cluster.topology.vertices().size(); ++i) {
+    const VertexKind kind = cluster.topology.vertices()[i].kind;
+    const bool fails = kind == VertexKind::kNic || (kind == VertexKind::kGpu && draw.chance(0.2));
+    if (fails) parts.push_back(cluster.topology.name(VertexId(i)));
+  }
+  if (parts.empty()) return;
+  json failed = json::array();
+  for (std::int64_t part = draw.number({1, 2}); part > 0; --part) {
+    const std::string name = draw.of(parts);
+    const bool slow = name.find("nic") != std::string::npos && draw.chance(0.5);
+    failed.push_back(slow ? name + draw.word({"=50%", "=10%"}) : name);
+  }
+  json changed = out;
+  changed["fail"] = std::move(failed);
+  const auto document = std::move(*JsonDocument::parse(changed.dump(), "drawn.json"));
+  Cluster read = read_cluster(document->root(), source_folders().topologies);
+  if (!document->ok()) return;  // nothing of a node is left
+  out = std::move(changed);
+  cluster = std::move(read);
+}
+
 }  // namespace
 
 bool draw_cluster(Draw& draw, Sketch& sketch) {
@@ -200,7 +225,9 @@ bool draw_cluster(Draw& draw, Sketch& sketch) {
   }
   const auto document = std::move(*JsonDocument::parse(out.dump(), "drawn.json"));
   sketch.cluster = read_cluster(document->root(), source_folders().topologies);
-  return document->ok();
+  if (!document->ok()) return false;
+  draw_failed_parts(draw, out, sketch.cluster);
+  return true;
 }
 
 }  // namespace stepcast::generate

@@ -56,8 +56,10 @@ void draw_grid(Draw& draw, Sketch& s) {
     take(s.tp, draw.divisor(ranks, 16, [&](std::int64_t tp) { return cuts_model(s.model, tp); }));
   }
   take(s.cp, context_ranks(draw, ranks));
-  const bool staged = draw.chance(0.6);
-  if (staged) take(s.pp, draw.divisor(ranks, std::min<std::int64_t>(16, s.model.layers)));
+  if (draw.chance(0.6)) {
+    take(s.pp, draw.divisor(ranks, std::min<std::int64_t>(16, s.model.layers),
+                            [](std::int64_t pp) { return pp > 1; }));
+  }
   s.dp = ranks;
   const std::pair<const char*, std::int64_t> degrees[] = {
       {"layout.tp", s.tp}, {"layout.cp", s.cp}, {"layout.pp", s.pp}};
@@ -111,9 +113,13 @@ void draw_schedule(Draw& draw, Sketch& s) {
   s.schedule = &rules_of(default_schedule());
   std::vector<const Schedule*> fitting;
   for (const Schedule* schedule : schedules()) {
-    if (takes(*schedule, s)) fitting.push_back(schedule);
+    if (!takes(*schedule, s)) continue;
+    // Few models and grids take these.
+    const bool is_rare = schedule->feeds_both_ends() || schedule->placement == Placement::kFolded ||
+                         schedule->chunks == Schedule::kSeveral;
+    fitting.insert(fitting.end(), is_rare ? 3 : 1, schedule);
   }
-  if (draw.chance(s.pp > 1 ? 0.75 : 0.3)) {
+  if (draw.chance(s.pp > 1 ? 0.9 : 0.3)) {
     s.schedule = draw.of(fitting);
     s.set("layout.schedule", s.schedule->name);
   }
@@ -135,7 +141,7 @@ void draw_batch(Draw& draw, Sketch& s) {
   if (s.schedule->whole_groups) m = s.pp * draw.number({1, 2, 3});
   m = std::max(m, s.schedule->least_rounds * s.pp);
   while (m > s.pp && m * s.pp * s.chunks > kMostReplayed) m -= s.pp;
-  if (s.schedule->whole_groups && draw.chance(0.8)) {
+  if (s.schedule->whole_groups && draw.chance(0.9)) {
     const std::int64_t rest = std::max(s.pp, m - s.pp);
     const std::int64_t group = draw.number({s.pp, rest, m});  // a last group of pp, or none
     s.set("layout.micro_batch_group", group);

@@ -167,7 +167,7 @@ bool draw_model(Draw& draw, Sketch& sketch) {
   std::optional<Moe>& moe = sketch.model.moe;
   const bool fusible =
       moe && sketch.model.mlp == Mlp::kSwiglu && sketch.file["model"].contains("moe");
-  sketch.fuses_experts = fusible && draw.chance(0.3);
+  sketch.fuses_experts = fusible && draw.chance(0.45);
   if (sketch.fuses_experts && moe->capacity_factor == 0 && draw.chance(0.8)) {
     moe->dispatcher = MoeDispatcher::kHybridEp;
     sketch.file["model"]["moe"]["dispatcher"] = "hybridep";

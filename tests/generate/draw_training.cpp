@@ -45,7 +45,7 @@ void draw_attention(Draw& draw, Sketch& s) {
 
 // Products in fp8 and fp4 have layers in 16 bits in common; the rest is of fp4.
 void draw_narrow(Draw& draw, Sketch& s) {
-  if (s.framework->keeps_wide_layers && is_scaled(s.precision) && draw.chance(0.3)) {
+  if (s.framework->keeps_wide_layers && is_scaled(s.precision) && draw.chance(0.5)) {
     const std::int64_t at_start = draw.below(2);
     s.set("training.bf16_layers_at_start", at_start);
     s.set("training.bf16_layers_at_end", draw.below(s.model.layers - at_start + 1));

@@ -59,6 +59,8 @@ TEST(LegalScenarios, HoldEveryProperty) {
   }
 }
 
+constexpr std::uint64_t kOnePercent = 10;  // of a thousand
+
 // Drawn, and nothing asked of them: a thousand take a second or two.
 HuntResult thousand_scenarios() {
   HuntOptions options;
@@ -72,7 +74,15 @@ TEST(Draw, StatesEveryKeyOfTheProduct) {
   ASSERT_FALSE(keys().empty());
   for (const Key* key : keys()) {
     const auto found = result.keys.find(key->path);
-    EXPECT_GE(found == result.keys.end() ? 0u : found->second, 5u) << key->path;
+    EXPECT_GE(found == result.keys.end() ? 0u : found->second, kOnePercent) << key->path;
+  }
+}
+
+TEST(Draw, HasEveryScheduleFrameworkDispatcherAndKindOfCluster) {
+  const HuntResult result = thousand_scenarios();
+  for (const std::string& choice : all_choices()) {
+    const auto found = result.choices.find(choice);
+    EXPECT_GE(found == result.choices.end() ? 0u : found->second, kOnePercent) << choice;
   }
 }
 

@@ -10,7 +10,11 @@
 #include <mutex>
 
 #include "core/parallel.h"
+#include "layout/axis_group.h"
+#include "layout/framework.h"
 #include "layout/keys.h"
+#include "layout/scenario.h"
+#include "schedule/schedule.h"
 
 namespace stepcast::generate {
 namespace {
@@ -81,6 +85,7 @@ class Hunt {
     ++out_.scenarios;
     out_.attempts += static_cast<std::uint64_t>(drawn.attempts);
     for (const std::string& key : stated) ++out_.keys[key];
+    for (const std::string& choice : drawn_choices(drawn)) ++out_.choices[choice];
     for (const auto& [name, one] : tallies) {
       Tally& sum = out_.tallies[name];
       sum.asked += one.asked;
@@ -100,6 +105,70 @@ class Hunt {
 }  // namespace
 
 HuntResult hunt(const HuntOptions& options) { return Hunt(options).run(); }
+
+namespace {
+
+bool has_unequal_nodes(const Cluster& cluster) {
+  std::map<std::int64_t, std::int64_t> gpus;  // by node
+  for (std::int64_t gpu = 0; gpu < cluster.gpus(); ++gpu)
+    ++gpus[cluster.node_of(DeviceId(static_cast<std::int32_t>(gpu)))];
+  return std::ranges::any_of(gpus,
+                             [&](const auto& node) { return node.second != gpus.begin()->second; });
+}
+
+constexpr const char* kUnequal = "unequal nodes";
+constexpr const char* kFailed = "failed or slow parts";
+constexpr const char* kCopies = "several copies of the states";
+constexpr const char* kOwnCopy = "each rank with a copy of the states";
+constexpr const char* kAdapters = "adapters";
+constexpr const char* kPacked = "packed documents";
+constexpr const char* kOffload = "offloaded states";
+constexpr const char* kOffloadActivations = "offloaded activations";
+
+constexpr std::pair<MoeDispatcher, const char*> kDispatchers[] = {
+    {MoeDispatcher::kAllGather, "dispatcher allgather"},
+    {MoeDispatcher::kAllToAll, "dispatcher alltoall"},
+    {MoeDispatcher::kFlex, "dispatcher flex"},
+    {MoeDispatcher::kDeepEp, "dispatcher deepep"},
+    {MoeDispatcher::kHybridEp, "dispatcher hybridep"}};
+
+}  // namespace
+
+std::vector<std::string> all_choices() {
+  std::vector<std::string> out = {kUnequal,  kFailed, kCopies,  kOwnCopy,
+                                  kAdapters, kPacked, kOffload, kOffloadActivations};
+  for (const Schedule* schedule : schedules()) {
+    if (schedule->is_made()) out.push_back(fmt::format("schedule {}", schedule->name));
+  }
+  for (const FrameworkTraits* framework : frameworks()) {
+    out.push_back(fmt::format("framework {}", framework->name));
+  }
+  for (const auto& [dispatcher, choice] : kDispatchers) out.emplace_back(choice);
+  return out;
+}
+
+std::vector<std::string> drawn_choices(const LegalScenario& drawn) {
+  const Scenario& s = drawn.scenario;
+  std::vector<std::string> out;
+  const auto add = [&](bool has, const char* choice) {
+    if (has) out.emplace_back(choice);
+  };
+  const std::int64_t copies = size_of(AxisGroup::kDataCopies, s.layout);
+  add(has_unequal_nodes(s.cluster), kUnequal);
+  add(!s.cluster.spec.failed.empty(), kFailed);
+  add(copies > 1, kCopies);
+  add(copies > 1 && copies == size_of(AxisGroup::kData, s.layout), kOwnCopy);
+  add(s.training.trains_adapters(), kAdapters);
+  add(s.training.document_length > 0, kPacked);
+  add(s.layout.offload.optimizer > 0, kOffload);
+  add(s.layout.offload.activations > 0, kOffloadActivations);
+  out.push_back(fmt::format("schedule {}", rules_of(s.layout.schedule).name));
+  out.push_back(fmt::format("framework {}", traits_of(s.training.framework).name));
+  for (const auto& [dispatcher, choice] : kDispatchers) {
+    add(s.model.moe && s.model.moe->dispatcher == dispatcher, choice);
+  }
+  return out;
+}
 
 std::vector<std::string> stated_keys(const std::string& text) {
   const auto file = nlohmann::json::parse(text);

@@ -32,14 +32,20 @@ struct Violation {
 
 struct HuntResult {
   std::uint64_t scenarios = 0, attempts = 0;
-  std::map<std::string, Tally> tallies;       // by property
-  std::map<std::string, std::uint64_t> keys;  // by path: scenarios that state it
-  std::vector<Violation> violations;          // by index, then as the table has them
+  std::map<std::string, Tally> tallies;          // by property
+  std::map<std::string, std::uint64_t> keys;     // by path: scenarios that state it
+  std::map<std::string, std::uint64_t> choices;  // scenarios that have it: "schedule 1f1b"
+  std::vector<Violation> violations;             // by index, then as the table has them
 };
 
 HuntResult hunt(const HuntOptions& options);
 
 // The keys that a scenario states.
 std::vector<std::string> stated_keys(const std::string& text);
+
+// Lists what a scenario has beyond keys that it states: values of some, and parts of its cluster.
+std::vector<std::string> drawn_choices(const LegalScenario& drawn);
+// All that there are.
+std::vector<std::string> all_choices();
 
 }  // namespace stepcast::generate

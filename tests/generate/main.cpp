@@ -10,6 +10,7 @@
 
 #include "generate/hunt.h"
 #include "generate/shrink.h"
+#include "layout/keys.h"
 
 namespace stepcast::generate {
 namespace {
@@ -20,6 +21,7 @@ struct Flags {
   std::string folder = std::filesystem::temp_directory_path() / "stepcast-generated";
   std::size_t most_shrunk = 3;  // of each property
   bool list = false;
+  bool shares = false;
   bool print = false;
 };
 
@@ -44,6 +46,23 @@ bool choose_properties(Flags& flags) {
     for (const Property& property : properties()) flags.hunt.properties.push_back(&property);
   }
   return true;
+}
+
+// How many of the scenarios have each key and each choice, the rarest first.
+void print_shares(const HuntResult& result) {
+  std::vector<std::pair<std::uint64_t, std::string>> rows;
+  const auto add = [&](const std::string& name, const auto& counts) {
+    const auto found = counts.find(name);
+    rows.emplace_back(found == counts.end() ? 0 : found->second, name);
+  };
+  for (const Key* key : keys()) add(key->path, result.keys);
+  for (const std::string& choice : all_choices()) add(choice, result.choices);
+  std::ranges::sort(rows);
+  fmt::print("\n{:42} {:>8}\n", "key or choice", "drawn");
+  for (const auto& [count, name] : rows) {
+    fmt::print("{:42} {:6.2f} %\n", name,
+               100.0 * static_cast<double>(count) / static_cast<double>(result.scenarios));
+  }
 }
 
 void print_violations(const Flags& flags, const HuntResult& result) {
@@ -87,6 +106,7 @@ int run(Flags& flags) {
   fmt::print("{} scenarios, {:.1f} % of {} draws were legal; {} violations\n", result.scenarios,
              100.0 * static_cast<double>(result.scenarios) / static_cast<double>(result.attempts),
              result.attempts, result.violations.size());
+  if (flags.shares) print_shares(result);
   print_violations(flags, result);
   return result.violations.empty() ? 0 : 1;
 }
@@ -109,6 +129,7 @@ int main(int argc, char** argv) {
   app.add_option("--folder", flags.folder, "where scenarios go that are long to say by flags")
       ->capture_default_str();
   app.add_flag("--list", flags.list, "print the properties");
+  app.add_flag("--shares", flags.shares, "print how many scenarios have each key and choice");
   app.add_flag("--print", flags.print, "print the scenarios and ask nothing of them");
   CLI11_PARSE(app, argc, argv);
   return stepcast::generate::run(flags);

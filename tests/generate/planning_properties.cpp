@@ -181,7 +181,7 @@ std::vector<Property> planning_properties() {
       {"plan_is_the_same_for_any_threads", "threads change no byte of a plan",
        plan_is_the_same_for_any_threads, 20, 30},
       {"launch_files_give_it_back", "what is exported forecasts the same when it is imported",
-       launch_files_give_it_back, 2, 15},
+       launch_files_give_it_back, 1, 10},
   };
 }
 

@@ -77,8 +77,8 @@ Result<nlohmann::ordered_json> document_of(const Scenario& scenario) {
 const std::vector<Property>& properties() {
   static const std::vector<Property> all = [] {
     std::vector<Property> out;
-    for (const auto part :
-         {output_properties, replay_properties, monotone_properties, planning_properties}) {
+    for (const auto part : {output_properties, replay_properties, causal_properties,
+                            monotone_properties, planning_properties}) {
       for (Property& property : part()) out.push_back(std::move(property));
     }
     return out;

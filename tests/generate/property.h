@@ -74,6 +74,7 @@ const Property* property_named(const std::string& name);  // null: there is none
 // The properties of single files, in the order of the table.
 std::vector<Property> output_properties();    // of what one forecast says
 std::vector<Property> replay_properties();    // of other ways to the same forecast
+std::vector<Property> causal_properties();    // of causes, and of what takes time at least
 std::vector<Property> monotone_properties();  // of more of a resource
 std::vector<Property> planning_properties();  // of a search and of launch files
 
