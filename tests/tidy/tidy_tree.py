@@ -79,7 +79,7 @@ class Tree:
         text = re.sub(r"#.*", "", text)
         declared = {}
         for name, folder, depends in re.findall(
-                r"stepcast_layer\(\s*(\S+)\s+(?:FOLDER\s+(\S+)\s+)?DEPENDS([^)]*)\)", text):
+                r"stepcast_layer\(\s*(\S+)\s+(?:COLD\s+)?(?:FOLDER\s+(\S+)\s+)?DEPENDS([^)]*)\)", text):
             depends = re.split(r"\b(?:PARTS|LIBRARIES)\b", depends)[0].split()
             declared[name] = (folder or name, depends)
         for folder, depends in re.findall(
