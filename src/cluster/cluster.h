@@ -56,13 +56,10 @@ struct ClusterSpec {
   std::optional<Network> network;        // which curves hold between nodes; empty: not stated
   std::vector<FailedPart> failed;        // of the graph that the figures above describe
   std::int64_t failed_gpus = 0;          // of these, and not among `gpus`
-  double slowest_nic = 1;                // what is left of the slowest NIC that has a cable
   std::int64_t shared_cores = 0;         // that all devices compute on; 0: each computes alone
   std::vector<std::string> sources;
   std::string notes;
 
-  // A collective over several NICs goes at the pace of the slowest.
-  BytesPerSecond collective_nic() const { return nic_bandwidth * slowest_nic; }
   // GPUs that reach each other without the network, if that many are in use.
   std::int64_t gpus_per_domain() const { return gpus_per_node * nvlink_domain_nodes; }
   // Whether there are more devices than cores to compute on.

@@ -320,12 +320,6 @@ void read_failed_fields(ObjectReader& reader, ClusterSpec& spec) {
   spec.failed = read_failed(reader, spec.failed, graph);
   spec.failed_gpus = gpus - static_cast<std::int64_t>(graph.gpus().size());
   spec.gpus = gpus - spec.failed_gpus;
-  spec.slowest_nic = 1;
-  for (const Link& link : graph.links()) {
-    if (link.kind == LinkKind::kNic && spec.nic_bandwidth.value() > 0) {
-      spec.slowest_nic = std::min(spec.slowest_nic, link.capacity / spec.nic_bandwidth);
-    }
-  }
 }
 
 void require_shape_fields(ObjectReader& reader, const ClusterSpec& spec) {

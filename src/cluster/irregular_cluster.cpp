@@ -288,16 +288,15 @@ class Reader {
     return sum;
   }
 
-  // The slowest member stands for its kind: a collective waits for it. One without such a link (its
-  // cable has failed) carries nothing that anybody would wait for.
-  BytesPerSecond slowest(VertexKind of, LinkKind kind) const {
-    BytesPerSecond least(std::numeric_limits<double>::infinity());
+  // The fastest member stands for its kind. A group with slower ones goes at the pace of the
+  // slowest of its own (cost/collective_group.h).
+  BytesPerSecond fastest(VertexKind of, LinkKind kind) const {
+    BytesPerSecond most;
     for (std::size_t i = 0; i < cluster_.topology.vertices().size(); ++i) {
       if (cluster_.topology.vertices()[i].kind != of) continue;
-      const BytesPerSecond sum = sum_out(VertexId(i), kind);
-      if (sum.value() > 0) least = std::min(least, sum);
+      most = std::max(most, sum_out(VertexId(i), kind));
     }
-    return least.value() < std::numeric_limits<double>::infinity() ? least : BytesPerSecond();
+    return most;
   }
 
   void derive() {
@@ -323,10 +322,10 @@ class Reader {
     spec.nodes_per_leaf_group = spec.nodes;
     spec.rail_optimised = false;
     spec.scale_up = switched ? ScaleUp::kNvSwitch : nvlink ? ScaleUp::kNvlinkMesh : ScaleUp::kPcie;
-    spec.pcie_bandwidth = slowest(VertexKind::kGpu, LinkKind::kPcie);
+    spec.pcie_bandwidth = fastest(VertexKind::kGpu, LinkKind::kPcie);
     spec.scale_up_bandwidth =
-        nvlink ? slowest(VertexKind::kGpu, LinkKind::kNvlink) : spec.pcie_bandwidth;
-    spec.nic_bandwidth = slowest(VertexKind::kNic, LinkKind::kNic);
+        nvlink ? fastest(VertexKind::kGpu, LinkKind::kNvlink) : spec.pcie_bandwidth;
+    spec.nic_bandwidth = fastest(VertexKind::kNic, LinkKind::kNic);
     for (std::size_t i = 1; i < graph.gpus().size(); ++i) {
       const bool inside = cluster_.domain_of(DeviceId(i)) == cluster_.domain_of(DeviceId(0));
       const Seconds latency = graph.latency(DeviceId(0), DeviceId(i));

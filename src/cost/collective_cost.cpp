@@ -43,8 +43,8 @@ CollectivePrice split(const CurvePrice& priced, Bytes size, Curve curve) {
 }  // namespace
 
 struct CollectiveCosts::Tables {
-  Tables(const Topology& topology, const ClusterSpec& spec) : nics(topology), tuned_for(spec) {}
-  NicMap nics;
+  Tables(const Cluster& cluster, const ClusterSpec& spec) : links(cluster), tuned_for(spec) {}
+  DeviceLinks links;
   const ClusterSpec& tuned_for;
   CollectiveCurves curves;
   Errors errors;
@@ -78,8 +78,7 @@ CollectiveCosts::CollectiveCosts(const Cluster& cluster, const std::string& prof
                                  std::vector<MpiCurve> mpi, std::vector<CollectiveCurve> nccl,
                                  const ClusterSpec* tuned_for)
     : cluster_(cluster),
-      tables_(std::make_unique<Tables>(cluster.topology,
-                                       tuned_for != nullptr ? *tuned_for : cluster.spec)) {
+      tables_(std::make_unique<Tables>(cluster, tuned_for != nullptr ? *tuned_for : cluster.spec)) {
   if (cluster.spec.accelerator.is_cpu()) {
     tables_->mpi.emplace(cluster, std::move(mpi));
     return;
@@ -104,17 +103,18 @@ CollectiveModel CollectiveCosts::model_of(const GroupShape& group) const {
 
 CollectiveCosts::SendShape CollectiveCosts::send_shape(DeviceId from, DeviceId to,
                                                        SendGroup group) const {
-  const NicMap& nics = tables_->nics;
+  const DeviceLinks& links = tables_->links;
   const bool local = cluster_.domain_of(from) == cluster_.domain_of(to);
   GroupShape shape;
   shape.ranks = std::max<std::int64_t>(group.ranks, 2);
   shape.domains = std::max<std::int64_t>(group.domains, local ? 1 : 2);
   shape.largest = shape.smallest = std::max<std::int64_t>(shape.ranks / shape.domains, 1);
   if (shape.domains > 1) {
-    const std::size_t own = nics.nics(from).size();
-    shape.nics = static_cast<std::int64_t>(std::min(own, nics.nics(to).size()));
+    const std::size_t own = links.nics(from).size();
+    shape.nics = static_cast<std::int64_t>(std::min(own, links.nics(to).size()));
     if (!local) shape.tiers = tiers_above_leaves(cluster_, std::array{from, to});
   }
+  if (links.any_slow()) find_what_is_left(links, std::array{from, to}, shape);
   return {shape, local};
 }
 
@@ -134,7 +134,7 @@ CollectivePrice CollectiveCosts::price(const Message& message,
   if (members.size() < 2 || message.bytes <= 0) return nothing();
   const Bytes size = bytes(message.bytes);
   if (tables_->mpi) return tables_->mpi->price(message.kind, size, members);
-  const GroupShape group = shape_of(cluster_, tables_->nics, members);
+  const GroupShape group = shape_of(cluster_, tables_->links, members);
   if (message.kind == CollectiveKind::kSendReceive && members.size() > 2) {
     return price_ring_step(message.bytes, group, members);
   }
@@ -167,7 +167,7 @@ CollectivePrice CollectiveCosts::price_ring_step(ByteCount count, const GroupSha
 
 std::optional<GroupShape> CollectiveCosts::shape(std::span<const DeviceId> members) const {
   if (tables_->mpi) return std::nullopt;
-  return shape_of(cluster_, tables_->nics, members);
+  return shape_of(cluster_, tables_->links, members);
 }
 
 CollectivePrice CollectiveCosts::price_send(ByteCount count, DeviceId from, DeviceId to,
@@ -206,7 +206,7 @@ void CollectiveCosts::charge(const CollectivePrice& price, CollectiveKind kind,
   if (members.size() < 2 || tables_->mpi) return;
   Reached full{price.rate_bound};
   if (price.copies == 0) {
-    const GroupShape group = shape_of(cluster_, tables_->nics, members);
+    const GroupShape group = shape_of(cluster_, tables_->links, members);
     full = reached({group, group.domains == 1}, kind);
   }
   charge_protocol(cluster_, full, routed);

@@ -107,9 +107,10 @@ Provenance provenance_of(const MeasuredGroup& measured, const ClusterSpec& clust
   const bool same_group =
       measured.kind == kind && measured.group.ranks == group.ranks &&
       measured.group.domains == group.domains &&
-      like(nccl_scale_up_bandwidth(measured.cluster), nccl_scale_up_bandwidth(cluster)) &&
+      like(nccl_scale_up_bandwidth(measured.cluster),
+           nccl_scale_up_bandwidth(cluster) * group.scale_up_left) &&
       (!network || (measured.group.nics == group.nics &&
-                    like(measured.cluster.nic_bandwidth, cluster.nic_bandwidth)));
+                    like(measured.cluster.nic_bandwidth, cluster.nic_bandwidth * group.nic_left)));
   return same_group ? Provenance::kMeasured : Provenance::kInterpolated;
 }
 

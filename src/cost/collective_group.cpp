@@ -18,9 +18,17 @@ void add_once(std::vector<VertexId>& list, std::size_t from, VertexId vertex) {
   if (std::find(begin, list.end(), vertex) == list.end()) list.push_back(vertex);
 }
 
+constexpr double kSlow = 1 - 1e-6;  // sums of cables are not exact
+
+double left_of(BytesPerSecond is, BytesPerSecond stated) {
+  const double left = stated.value() > 0 ? is / stated : 1;
+  return left > 0 && left < kSlow ? left : 1;
+}
+
 }  // namespace
 
-NicMap::NicMap(const Topology& topology) {
+DeviceLinks::DeviceLinks(const Cluster& cluster) {
+  const Topology& topology = cluster.topology;
   std::unordered_map<std::int32_t, std::vector<VertexId>> of_node;
   for (std::size_t i = 0; i < topology.vertices().size(); ++i) {
     const VertexId vertex(i);
@@ -45,9 +53,50 @@ NicMap::NicMap(const Topology& topology) {
     }
   }
   first_.push_back(static_cast<std::int32_t>(nics_.size()));
+  find_slow(cluster);
 }
 
-std::span<const VertexId> NicMap::nics(DeviceId device) const {
+void DeviceLinks::find_slow(const Cluster& cluster) {
+  const Topology& topology = cluster.topology;
+  const ClusterSpec& spec = cluster.spec;
+  if (spec.failed.empty() && !spec.is_graph) return;  // all parts are as the cluster states
+  for (std::size_t i = 0; i < topology.gpus().size(); ++i) {
+    BytesPerSecond nvlink, pcie;
+    for (const LinkId out : topology.out_links(topology.gpus()[i])) {
+      const Link& link = topology.links()[out.index()];
+      if (link.kind == LinkKind::kNvlink) nvlink += link.capacity;
+      if (link.kind == LinkKind::kPcie) pcie += link.capacity;
+    }
+    const double pcie_left = left_of(pcie, spec.pcie_bandwidth);
+    const Left left{
+        spec.scale_up == ScaleUp::kPcie ? pcie_left : left_of(nvlink, spec.scale_up_bandwidth),
+        pcie_left};
+    if (left.scale_up < 1 || left.pcie < 1) slow_gpus_[DeviceId(i)] = left;
+  }
+  for (const Link& link : topology.links()) {
+    if (link.kind != LinkKind::kNic) continue;
+    if (topology.vertices()[link.from.index()].kind != VertexKind::kNic) continue;
+    const double left = left_of(link.capacity, spec.nic_bandwidth);
+    if (left < 1) slow_nics_[link.from] = left;
+  }
+}
+
+double DeviceLinks::scale_up_left(DeviceId device) const {
+  const auto found = slow_gpus_.find(device);
+  return found == slow_gpus_.end() ? 1 : found->second.scale_up;
+}
+
+double DeviceLinks::pcie_left(DeviceId device) const {
+  const auto found = slow_gpus_.find(device);
+  return found == slow_gpus_.end() ? 1 : found->second.pcie;
+}
+
+double DeviceLinks::nic_left(VertexId nic) const {
+  const auto found = slow_nics_.find(nic);
+  return found == slow_nics_.end() ? 1 : found->second;
+}
+
+std::span<const VertexId> DeviceLinks::nics(DeviceId device) const {
   const std::size_t begin = static_cast<std::size_t>(first_[device.index()]);
   const std::size_t end = static_cast<std::size_t>(first_[device.index() + 1]);
   return {nics_.data() + begin, end - begin};
@@ -61,7 +110,21 @@ std::int64_t tiers_above_leaves(const Cluster& cluster, std::span<const DeviceId
   return spec.pod_nodes == 0 || low / spec.pod_nodes == high / spec.pod_nodes ? 1 : 2;
 }
 
-GroupShape shape_of(const Cluster& cluster, const NicMap& nics, std::span<const DeviceId> members) {
+void find_what_is_left(const DeviceLinks& links, std::span<const DeviceId> members,
+                       GroupShape& shape) {
+  if (!links.any_slow()) return;
+  for (const DeviceId member : members) {
+    shape.scale_up_left = std::min(shape.scale_up_left, links.scale_up_left(member));
+    shape.pcie_left = std::min(shape.pcie_left, links.pcie_left(member));
+    if (shape.domains == 1) continue;
+    for (const VertexId nic : links.nics(member)) {
+      shape.nic_left = std::min(shape.nic_left, links.nic_left(nic));
+    }
+  }
+}
+
+GroupShape shape_of(const Cluster& cluster, const DeviceLinks& links,
+                    std::span<const DeviceId> members) {
   GroupShape shape;
   shape.ranks = static_cast<std::int64_t>(members.size());
   if (members.empty()) return shape;
@@ -72,12 +135,13 @@ GroupShape shape_of(const Cluster& cluster, const NicMap& nics, std::span<const 
   const auto other = [&](std::int64_t domain) { return domain != domains.front(); };
   if (std::none_of(domains.begin(), domains.end(), other)) {
     shape.largest = shape.smallest = shape.ranks;
+    find_what_is_left(links, members, shape);
     return shape;
   }
 
   std::vector<std::pair<std::int64_t, VertexId>> used;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    for (const VertexId nic : nics.nics(members[i])) used.emplace_back(domains[i], nic);
+    for (const VertexId nic : links.nics(members[i])) used.emplace_back(domains[i], nic);
   }
   if (!std::ranges::is_sorted(used)) std::ranges::sort(used);  // groups mostly ascend
   used.erase(std::unique(used.begin(), used.end()), used.end());
@@ -99,6 +163,7 @@ GroupShape shape_of(const Cluster& cluster, const NicMap& nics, std::span<const 
     nic = nic_end;
     begin = end;
   }
+  find_what_is_left(links, members, shape);
   return shape;
 }
 

@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -22,29 +23,54 @@ struct GroupShape {
   std::int64_t smallest = 1;  // and in the emptiest
   std::int64_t nics = 0;      // NICs beside the members of a domain, the fewest of all domains
   std::int64_t tiers = 0;     // of switches above the leaves on its longest way
+  // What is left of the slowest among the members' links, of what the cluster states for all.
+  double scale_up_left = 1;
+  double pcie_left = 1;
+  double nic_left = 1;
   auto operator<=>(const GroupShape&) const = default;
 };
 
 // Members of one domain, in group order.
 using DomainMembers = std::vector<DeviceId>;
 
-// The NICs that share a PCIe switch with each GPU: NCCL drives the network through those (PIX). A
-// GPU without such a NIC uses all of its machine.
-class NicMap {
+// The links that a GPU drives.
+class DeviceLinks {
  public:
-  explicit NicMap(const Topology& topology);
+  explicit DeviceLinks(const Cluster& cluster);
+
+  // NICs that share a PCIe switch with the GPU: NCCL drives the network through those (PIX). A GPU
+  // without such a NIC uses all of its machine.
   std::span<const VertexId> nics(DeviceId device) const;
 
+  bool any_slow() const { return !slow_gpus_.empty() || !slow_nics_.empty(); }
+  // What is left of the links of these, of what the cluster states for all; 1 where all is.
+  double scale_up_left(DeviceId device) const;
+  double pcie_left(DeviceId device) const;
+  double nic_left(VertexId nic) const;
+
  private:
+  struct Left {
+    double scale_up, pcie;
+  };
+  void find_slow(const Cluster& cluster);
+
   std::vector<VertexId> nics_;
   std::vector<std::int32_t> first_;  // by device, and one past the end
+  std::map<DeviceId, Left> slow_gpus_;
+  std::map<VertexId, double> slow_nics_;
 };
+
+// Sets what is left of the members' links in `shape`, whose domains are known: all members wait for
+// the slowest of them.
+void find_what_is_left(const DeviceLinks& links, std::span<const DeviceId> members,
+                       GroupShape& shape);
 
 // How many switches the longest way between members passes above the leaves: 0 inside one group of
 // leaves, 1 over a spine, 2 over the core between pods.
 std::int64_t tiers_above_leaves(const Cluster& cluster, std::span<const DeviceId> members);
 
-GroupShape shape_of(const Cluster& cluster, const NicMap& nics, std::span<const DeviceId> members);
+GroupShape shape_of(const Cluster& cluster, const DeviceLinks& links,
+                    std::span<const DeviceId> members);
 
 // Groups the members, in the order in which the group first meets each domain.
 std::vector<DomainMembers> by_domain(const Cluster& cluster, std::span<const DeviceId> members);

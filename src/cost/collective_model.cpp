@@ -99,7 +99,8 @@ Bytes CollectiveModel::step(CollectiveKind kind, Algorithm asymptotic, Bytes siz
 }
 
 BytesPerSecond CollectiveModel::network_share() const {
-  return cluster_.collective_nic() * static_cast<double>(std::max<std::int64_t>(group_.nics, 1));
+  return cluster_.nic_bandwidth * group_.nic_left *
+         static_cast<double>(std::max<std::int64_t>(group_.nics, 1));
 }
 
 // Every rank keeps 1/n of its `size` bytes and sends 1/n to each other one.
@@ -107,7 +108,9 @@ NcclEstimate CollectiveModel::all_to_all() const {
   const double ranks = static_cast<double>(group_.ranks);
   const double local = static_cast<double>(group_.largest);
   const double seconds_local =
-      local < 2 ? 0 : (local - 1) / ranks / nccl_group_bandwidth(cluster_, group_.largest).value();
+      local < 2
+          ? 0
+          : (local - 1) / ranks / nccl_group_bandwidth(cluster_, group_, group_.largest).value();
   const double seconds_network =
       group_.domains == 1 ? 0 : local * (ranks - local) / ranks / network_share().value();
   NcclEstimate result;
@@ -132,7 +135,7 @@ NcclEstimate CollectiveModel::exchange_once(std::int64_t copies, std::int64_t st
   const double over_network =
       group_.domains == 1 ? 0
                           : local * distinct_destinations(domains, k) * (domains - 1) / domains / k;
-  double links = nccl_scale_up_bandwidth(cluster_).value();
+  double links = (nccl_scale_up_bandwidth(cluster_) * group_.scale_up_left).value();
   Seconds base = kPairwiseBase + kPairwiseLocalPeer * (local - 1);
   if (store_sms > 0) {
     const StoreKernels stores = store_kernels(cluster_.accelerator);
@@ -160,7 +163,7 @@ NcclEstimate CollectiveModel::send(Bytes size) const {
     result.bandwidth = network_share();
     return result;
   }
-  BytesPerSecond link = nccl_scale_up_bandwidth(cluster_);
+  BytesPerSecond link = nccl_scale_up_bandwidth(cluster_) * group_.scale_up_left;
   if (cluster_.scale_up == ScaleUp::kNvlinkMesh) {
     link = link / static_cast<double>(std::max<std::int64_t>(cluster_.gpus_per_node - 1, 1));
   }

@@ -80,27 +80,24 @@ Fit fit(const Room& room, std::span<const double> speeds) {
   return best;
 }
 
-double scale_up_GBps(const ClusterSpec& cluster) {
-  return nccl_scale_up_bandwidth(cluster).value() * 1e-9;
-}
-
-double group_scale_up(const ClusterSpec& cluster, std::int64_t members) {
-  return nccl_group_bandwidth(cluster, members).value() * 1e-9;
+double group_scale_up(const ClusterSpec& cluster, const GroupShape& group, std::int64_t members) {
+  return nccl_group_bandwidth(cluster, group, members).value() * 1e-9;
 }
 
 // A channel takes one NIC of each domain. It comes to the NIC over PCIe, whose links NCCL counts
 // too: behind 24 GB/s of generation 4 a NIC of 400 Gb/s is worth no more than one of 200.
 Room network_room(const ClusterSpec& cluster, const GroupShape& group) {
-  const double pcie = cluster.pcie_bandwidth.value() > 0
-                          ? (cluster.pcie_bandwidth * kPcieFraction).value() * 1e-9
-                          : std::numeric_limits<double>::infinity();
+  const double pcie =
+      cluster.pcie_bandwidth.value() > 0
+          ? (cluster.pcie_bandwidth * group.pcie_left * kPcieFraction).value() * 1e-9
+          : std::numeric_limits<double>::infinity();
   const double local = static_cast<double>(group.largest);
-  Room room{.path = std::min(cluster.collective_nic().value() * 1e-9, pcie),
+  Room room{.path = std::min((cluster.nic_bandwidth * group.nic_left).value() * 1e-9, pcie),
             .paths = static_cast<double>(std::max<std::int64_t>(group.nics, 1)),
             .all = pcie * local};
   if (group.largest > 1) {
     // One GPU in each domain sends to the network instead of to its neighbour.
-    const double limit = group_scale_up(cluster, group.largest) * local / (local - 1);
+    const double limit = group_scale_up(cluster, group, group.largest) * local / (local - 1);
     room.all = std::min(room.all, limit);
   }
   return room;
@@ -108,9 +105,9 @@ Room network_room(const ClusterSpec& cluster, const GroupShape& group) {
 
 NcclChannels ring_channels(const ClusterSpec& cluster, const GroupShape& group) {
   const NcclGeneration generation = generation_of(cluster);
-  Fit found = group.domains == 1
-                  ? fit({.path = group_scale_up(cluster, group.ranks)}, intra_speeds(generation))
-                  : fit(network_room(cluster, group), inter_speeds(generation));
+  Fit found = group.domains == 1 ? fit({.path = group_scale_up(cluster, group, group.ranks)},
+                                       intra_speeds(generation))
+                                 : fit(network_room(cluster, group), inter_speeds(generation));
   const bool split = found.speed >= 25 && !(generation > NcclGeneration::kAmpere &&
                                             found.speed < 50 && found.channels > 4);
   if (split) found = {found.channels * 2, found.speed / 2};
@@ -125,7 +122,8 @@ NcclChannels nvls_channels(const ClusterSpec& cluster, const GroupShape& group,
                    generation > NcclGeneration::kAmpere && group.smallest >= 2;
   if (!can) return {};
   const std::int64_t heads = std::min(group.smallest, kMaxNvlsHeads);
-  const double limit = scale_up_GBps(cluster) / static_cast<double>(heads + 1);
+  const double switched = nccl_scale_up_bandwidth(cluster).value() * group.scale_up_left * 1e-9;
+  const double limit = switched / static_cast<double>(heads + 1);
   for (const double speed : intra_speeds(generation)) {
     if (speed > limit) continue;
     const BytesPerSecond intra(speed * 1e9);
@@ -177,8 +175,9 @@ double nccl_wire_part(const ClusterSpec& cluster, LinkKind kind) {
   return 1;
 }
 
-BytesPerSecond nccl_group_bandwidth(const ClusterSpec& cluster, std::int64_t members) {
-  const BytesPerSecond all = nccl_scale_up_bandwidth(cluster);
+BytesPerSecond nccl_group_bandwidth(const ClusterSpec& cluster, const GroupShape& group,
+                                    std::int64_t members) {
+  const BytesPerSecond all = nccl_scale_up_bandwidth(cluster) * group.scale_up_left;
   if (cluster.scale_up != ScaleUp::kNvlinkMesh || cluster.gpus_per_node < 2) return all;
   return all * (static_cast<double>(members - 1) / static_cast<double>(cluster.gpus_per_node - 1));
 }

@@ -18,9 +18,10 @@ BytesPerSecond nccl_scale_up_bandwidth(const ClusterSpec& cluster);
 // The part of a link that NCCL counts on, for the same reason.
 double nccl_wire_part(const ClusterSpec& cluster, LinkKind kind);
 
-// It assumes this for the way to the `members` GPUs of a domain that form a group: a mesh gives it
-// only the links between its members.
-BytesPerSecond nccl_group_bandwidth(const ClusterSpec& cluster, std::int64_t members);
+// It assumes this for the way to `members` GPUs of a domain that belong to the group: a mesh gives
+// it only the links between its members.
+BytesPerSecond nccl_group_bandwidth(const ClusterSpec& cluster, const GroupShape& group,
+                                    std::int64_t members);
 
 // Channels of one send or receive between GPUs of a communicator of `ranks` ranks in `domains`
 // domains (src/enqueue.cc, src/graph/paths.cc). `nics` are those beside the GPU.

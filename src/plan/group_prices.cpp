@@ -4,7 +4,7 @@
 namespace stepcast {
 
 GroupPrices::GroupPrices(const Cluster& cluster, const CollectiveCosts& costs)
-    : cluster_(cluster), costs_(costs), nics_(cluster.topology) {}
+    : cluster_(cluster), costs_(costs), links_(cluster) {}
 
 std::size_t GroupPrices::PlacedHash::operator()(const Placed& placed) const {
   const Message& message = placed.message;
@@ -20,9 +20,9 @@ PlaceId GroupPrices::place(const std::vector<DeviceId>& members) {
   if (cluster_.spec.accelerator.is_cpu()) {
     found = known_members_.try_emplace(members, fresh).first->second;
   } else {
-    const GroupShape shape = members.size() < 2 ? GroupShape{} : shape_of(cluster_, nics_, members);
-    const Shape key{shape.ranks, shape.domains, shape.largest, shape.smallest, shape.nics};
-    found = known_.try_emplace(key, fresh).first->second;
+    const GroupShape shape =
+        members.size() < 2 ? GroupShape{} : shape_of(cluster_, links_, members);
+    found = known_.try_emplace(shape, fresh).first->second;
   }
   if (found == fresh) members_.push_back(members);
   return found;

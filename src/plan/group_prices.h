@@ -4,7 +4,6 @@
 #pragma once
 
 #include <map>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -26,7 +25,6 @@ class GroupPrices {
   Seconds time(PlaceId place, const Message& message);
 
  private:
-  using Shape = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
   struct Placed {
     PlaceId place;
     Message message;
@@ -38,8 +36,8 @@ class GroupPrices {
 
   const Cluster& cluster_;
   const CollectiveCosts& costs_;
-  NicMap nics_;
-  std::map<Shape, PlaceId> known_;                          // GPUs: the shape prices
+  DeviceLinks links_;
+  std::map<GroupShape, PlaceId> known_;                     // GPUs: the shape prices
   std::map<std::vector<DeviceId>, PlaceId> known_members_;  // processors: each group its own
   std::vector<std::vector<DeviceId>> members_;              // by place: one group of it
   std::unordered_map<Placed, Seconds, PlacedHash> times_;
