@@ -32,27 +32,53 @@ const char* type_of(DataType type) {
   return type == DataType::kFp8 ? "uint8" : "float";
 }
 
-// "" for the whole world, or for a group that no split of nccl-tests makes.
-std::string split_of(const std::vector<std::int64_t>& members, std::int64_t world) {
+// How a world is cut: into groups of `count` ranks that lie `stride` apart.
+struct Split {
+  enum class By { kNothing, kDivision, kRemainder } by = By::kNothing;
+  std::int64_t stride = 1;
+};
+
+// By nothing: for the whole world, or for a group that no split of nccl-tests makes.
+Split split_of(const std::vector<std::int64_t>& members, std::int64_t world) {
   const auto count = static_cast<std::int64_t>(members.size());
-  if (count == world || count < 2) return "";
+  if (count == world || count < 2) return {};
   const std::int64_t stride = members[1] - members[0];
   for (std::size_t i = 1; i < members.size(); ++i) {
-    if (members[i] - members[i - 1] != stride) return "";
+    if (members[i] - members[i - 1] != stride) return {};
   }
-  if (stride == 1 && members.front() % count == 0) {
-    return fmt::format("NCCL_TESTS_SPLIT=\"DIV {}\" ", count);
-  }
-  if (stride * count == world) return fmt::format("NCCL_TESTS_SPLIT=\"MOD {}\" ", stride);
-  return "";
+  if (stride == 1 && members.front() % count == 0) return {Split::By::kDivision, 1};
+  if (stride * count == world) return {Split::By::kRemainder, stride};
+  return {};
+}
+
+std::string text_of(const Split& split, std::size_t count) {
+  if (split.by == Split::By::kDivision) return fmt::format("NCCL_TESTS_SPLIT=\"DIV {}\" ", count);
+  if (split.by == Split::By::kNothing) return "";
+  return fmt::format("NCCL_TESTS_SPLIT=\"MOD {}\" ", split.stride);
 }
 
 }  // namespace
 
+std::vector<std::vector<std::int64_t>> groups_at_once(const std::vector<std::int64_t>& members,
+                                                      std::int64_t world) {
+  std::vector<std::vector<std::int64_t>> out{members};
+  const Split split = split_of(members, world);
+  if (split.by == Split::By::kNothing) return out;
+  const auto count = static_cast<std::int64_t>(members.size());
+  const bool side_by_side = split.by == Split::By::kDivision;
+  for (std::int64_t g = 0; g < world / count; ++g) {
+    const std::int64_t first = side_by_side ? g * count : g;
+    if (first == members.front()) continue;
+    std::vector<std::int64_t>& group = out.emplace_back();
+    for (std::int64_t i = 0; i < count; ++i) group.push_back(first + i * split.stride);
+  }
+  return out;
+}
+
 std::string nccl_command(const CollectiveThreshold& threshold, DataType type,
                          const std::vector<std::int64_t>& members, std::int64_t world,
                          std::int64_t gpus_per_node) {
-  const std::string split = split_of(members, world);
+  const std::string split = text_of(split_of(members, world), members.size());
   // A group that no split makes is measured alone, by as many ranks.
   const bool alone = split.empty() && threshold.ranks != world;
   const std::int64_t ranks = alone ? threshold.ranks : world;

@@ -110,12 +110,30 @@ class Maker {
     out.share = sum.all / step_;
     Message message = sum.message;
     message.bytes = out.bytes;
-    const Seconds time = pricing_.collectives.price(message, devices_of(sum.members)).time();
+    const Seconds time = time_at_once(message, groups_at_once(members, grid_.size()));
     out.forecast_bus_bytes_per_s =
         static_cast<double>(out.bytes) * bus_factor(out.kind, out.ranks) / time.value();
     out.least_bus_bytes_per_s = (1 - kBandwidthMargin) * out.forecast_bus_bytes_per_s;
     out.command = nccl_command(out, message.type, members, grid_.size(), each);
     return out;
+  }
+
+  // Of the first of the groups, on the links that all of them share.
+  Seconds time_at_once(const Message& message,
+                       const std::vector<std::vector<std::int64_t>>& groups) const {
+    const CollectiveCosts& costs = pricing_.collectives;
+    std::vector<std::vector<DeviceId>> devices;
+    for (const std::vector<std::int64_t>& group : groups) {
+      std::vector<DeviceId>& of_group = devices.emplace_back();
+      for (const std::int64_t rank : group) of_group.emplace_back(static_cast<std::size_t>(rank));
+    }
+    const CollectivePrice price = costs.price(message, devices.front());
+    std::vector<std::vector<LinkLoad>> loads;
+    for (const std::vector<DeviceId>& group : devices) {
+      loads.push_back(costs.loads(price, message.kind, group));
+    }
+    const Topology& topology = scenario_.cluster.topology;
+    return price.latency + price.work / rate_at_once(topology, price.rate_bound, loads);
   }
 
   const Scenario& scenario_;

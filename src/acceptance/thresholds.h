@@ -44,7 +44,13 @@ struct Thresholds {
 // The step may take as long as the forecast's interval says (its 95th percentile).
 Result<Thresholds> make_thresholds(const Scenario& scenario, const DataFolders& folders);
 
-// The command of nccl-tests. Members of a group lie side by side, or are each so-many-th rank.
+// The groups that nccl-tests runs at once where it cuts a world as `members` lie in it, side by
+// side or each so-many-th rank: that of `members` first. It alone where no cut of nccl-tests makes
+// it.
+std::vector<std::vector<std::int64_t>> groups_at_once(const std::vector<std::int64_t>& members,
+                                                      std::int64_t world);
+
+// The command of nccl-tests that measures these groups.
 std::string nccl_command(const CollectiveThreshold& threshold, DataType type,
                          const std::vector<std::int64_t>& members, std::int64_t world,
                          std::int64_t gpus_per_node);

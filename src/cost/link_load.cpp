@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <numeric>
 
 #include "cost/collective_group.h"
@@ -308,6 +309,23 @@ std::vector<LinkLoad> routed_bytes_of_send(const Cluster& cluster, DeviceId from
   Loads loads(cluster);
   loads.send(from, to, 1);
   return loads.take();
+}
+
+BytesPerSecond rate_at_once(const Topology& topology, BytesPerSecond rate,
+                            std::span<const std::vector<LinkLoad>> groups) {
+  if (groups.empty()) return rate;
+  std::map<LinkId, double> weights;  // of all groups, on links of the first
+  for (const LinkLoad& load : groups.front()) weights[load.link] += load.weight;
+  for (const std::vector<LinkLoad>& other : groups.subspan(1)) {
+    for (const LinkLoad& load : other) {
+      const auto shared = weights.find(load.link);
+      if (shared != weights.end()) shared->second += load.weight;
+    }
+  }
+  for (const auto& [link, weight] : weights) {
+    if (weight > 0) rate = std::min(rate, topology.links()[link.index()].capacity / weight);
+  }
+  return rate;
 }
 
 void charge_protocol(const Cluster& cluster, const Reached& reached, std::vector<LinkLoad>& loads) {

@@ -41,6 +41,12 @@ struct Reached {
 // the pace itself. How fast other links are does not matter to a link's weight, but for that rate.
 void charge_protocol(const Cluster& cluster, const Reached& reached, std::vector<LinkLoad>& loads);
 
+// Payload per second that the first of several groups reaches when all send at once, none faster
+// than `rate`: on a link that they fill, each gets its part by weight. One group alone is held back
+// by links that are too slow for it. Anything else that a link carries is left out.
+BytesPerSecond rate_at_once(const Topology& topology, BytesPerSecond rate,
+                            std::span<const std::vector<LinkLoad>> groups);
+
 // Child and parent of every edge of NCCL's double binary tree over `nodes` nodes; each of the two
 // trees carries half of the payload up and half down.
 struct TreeEdge {

@@ -91,7 +91,10 @@ class ClusterNetwork : public GraphNetwork {
     return known->second;
   }
 
+  // Alone it is as fast as its own links let it be, those that NCCL does not know among them.
   void add_uses(GraphTransfer& out, const std::vector<LinkLoad>& loads) const {
+    out.rate_bound =
+        rate_at_once(cluster_.topology, BytesPerSecond(out.rate_bound), {&loads, 1}).value();
     out.uses.reserve(loads.size());
     for (const LinkLoad& load : loads) out.uses.push_back({links_[load.link.index()], load.weight});
   }

@@ -47,6 +47,24 @@ TEST(Thresholds, AreTheEndOfTheIntervalAndATenthLessBandwidth) {
   }
 }
 
+// Eight data groups of two ranks run at once over the NICs of two nodes: what they send together is
+// no more than these carry, however few there are.
+TEST(Thresholds, GroupsThatRunAtOnceShareTheirLinks) {
+  for (const char* cluster : {"gcp-a2-ultra", "aws-p4d"}) {
+    const Scenario of = testing::scenario_from(
+        R"({"stepcast": 1, "model": "llama-3.1-8b", "cluster": {"base": ")" + std::string(cluster) +
+        R"(", "nodes": 2}, "training": {"global_batch": 32, "sequence_length": 4096},
+            "layout": {"tp": 8}})");
+    const Thresholds all = thresholds_of(of);
+    const CollectiveThreshold& dp = threshold_over(all, "dp");
+    const ClusterSpec& spec = of.cluster.spec;
+    EXPECT_LE(8 * dp.forecast_bus_bytes_per_s,
+              spec.nic_bandwidth.value() * static_cast<double>(spec.nics_per_node))
+        << cluster;
+    EXPECT_GT(dp.forecast_bus_bytes_per_s, 0);
+  }
+}
+
 // 16 ranks, tp 4 fastest: tensor groups are neighbours in a node, data groups each fourth rank over
 // both nodes.
 TEST(Thresholds, CommandsMakeTheGroupsOfTheLayout) {

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "cluster/cluster.h"
+#include "cluster/cluster_from.h"
 #include "core/each.h"
 #include "core/json.h"
 #include "core/seeded_random.h"
@@ -20,6 +23,7 @@
 #include "replay/cluster_network.h"
 #include "replay/dimension_network.h"
 #include "replay/w1_workload.h"
+#include "scenario_from.h"
 
 namespace stepcast {
 namespace {
@@ -75,6 +79,28 @@ TEST(GraphReplay, AMessageJoinsTwoRanks) {
   ASSERT_EQ(out->critical_path.size(), 2U);
   EXPECT_EQ(out->critical_path[0].what, "compute");
   EXPECT_NEAR(out->critical_path[0].time.value(), 5e-6, 1e-12);
+}
+
+// Two nodes share uplinks of half a NIC on each of 8 rails, which NCCL does not know: of the 63/64
+// of the bytes that a ring brings into a pair of nodes each rail takes an eighth at 25 GB/s, also
+// without any other traffic.
+TEST(GraphReplay, AloneACollectiveStillHasItsOwnLinks) {
+  const auto time_over = [](const std::string& oversubscription) {
+    const Cluster cluster = testing::cluster_from(
+        R"({"base": "dgx-h100", "nodes": 8, "nodes_per_leaf_group": 2, "oversubscription": )" +
+        oversubscription + "}");
+    const auto network = cluster_network(cluster, testing::source_folders());
+    EXPECT_TRUE(network) << to_string(network.error());
+    sim::Workload workload;
+    (*network)->add_resources(workload);
+    std::vector<std::int32_t> ranks(64);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return (*network)->collective(CollectiveKind::kAllGather, 1e9, ranks).time().value();
+  };
+  const double least = 63.0 / 64 * 1e9 / 8 / 25e9;
+  EXPECT_GE(time_over("4"), least);
+  EXPECT_LE(time_over("4"), 1.1 * least);
+  EXPECT_LT(time_over("1"), 0.7 * least);
 }
 
 // Above 65,535 bytes a message waits for its receive, and the sender for the message.
