@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cluster/cluster.h"
+#include "cluster/plausible_links.h"
 #include "cluster/topology.h"
 #include "core/json.h"
 #include "core/json_tree.h"
@@ -69,6 +70,9 @@ int run_check(const TopologyFlags& flags) {
     return report_errors(errors);
   }
   const Topology& topology = cluster->topology;
+  if (const Errors errors = implausible_links(topology); !errors.empty()) {
+    return report_errors(errors);
+  }
   output.set_main(
       flags.output,
       line(fmt::format("{}: sound ({} GPUs, {} vertices, {} links)", cluster->spec.name,
@@ -97,7 +101,9 @@ std::vector<Command> add_topology(CommandLine program) {
   add("show", "what the graph is made of",
       "Example: stepcast topology show dgx-h100 --nodes 4 --format dot -o cluster.dot",
       {"table", "json", "dot", "graphml"}, run_show);
-  add("check", "whether every GPU can reach every other, and no figure contradicts another",
+  add("check",
+      "whether every GPU can reach every other, no figure contradicts another, and all are "
+      "plausible",
       "Example: stepcast topology check my-cluster.json", {"table"}, run_check);
   return out;
 }
