@@ -26,7 +26,9 @@ enum class CpuVendor { kIntel, kAmd, kNvidia, kOther };
 struct ClusterSpec {
   std::string name;
   std::string title;
-  std::string reading;    // "X is read as Y", where it was asked for by another name
+  std::string reading;  // "X is read as Y", where it was asked for by another name
+  // Who lets it, whose price is asked for; kNotForRent: nobody does; empty: several do.
+  std::string provider;
   std::string base;       // by which it is found again: a name or a path; empty: it is written out
   bool is_graph = false;  // given by its graph, from which the figures below are derived
   Accelerator accelerator;
@@ -82,6 +84,7 @@ struct Cluster {
 
 inline constexpr const char* kLocalCluster = "local";     // the base that is this machine
 inline constexpr const char* kUnnamedCluster = "inline";  // written out without a name
+inline constexpr const char* kNotForRent = "none";        // its provider
 inline constexpr const char* kUnnamedGraph = "irregular";
 inline constexpr std::int64_t kMaxGpus = 131072;  // the largest clusters planned today
 

@@ -168,6 +168,7 @@ void read_identity_fields(ObjectReader& reader, const std::string& topologies_fo
                           ClusterSpec& spec) {
   set(spec.name, reader.text("name"));
   set(spec.title, reader.text("title"));
+  set(spec.provider, reader.text("provider"));
   read_accelerator_field(reader, topologies_folder, spec.accelerator);
   if (const auto cpu = reader.choice("cpu", cpu_names())) spec.cpu = static_cast<CpuVendor>(*cpu);
   if (const auto network = reader.choice("network", network_names())) {

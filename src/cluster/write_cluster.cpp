@@ -111,6 +111,7 @@ SortedJson identity_of(const ClusterSpec& c) {
   if (!local || !c.accelerator.is_cpu()) out["accelerator"] = to_json(c.accelerator);
   if (local) return out;
   if (c.base.empty() && c.title != c.name) out["title"] = c.title;
+  if (!c.provider.empty()) out["provider"] = c.provider;
   out.update(
       {{"cpu", name_of(c.cpu)}, {"nvls", c.nvls}, {"nvlink_domain_nodes", c.nvlink_domain_nodes}});
   if (c.network) out["network"] = name_of(*c.network);

@@ -74,6 +74,7 @@ Errors lay_own_over(const std::string& file, PriceList& prices) {
   read_prices(**document, own);
   if (!(*document)->ok()) return (*document)->errors();
   for (Price& price : own) {
+    price.is_own = true;
     std::erase_if(prices, [&](const Price& other) { return thing_of(other) == thing_of(price); });
     prices.push_back(std::move(price));
   }
@@ -106,11 +107,19 @@ const Price* find_price(const PriceList& prices, const ClusterSpec& cluster) {
   const Price* market = nullptr;
   for (const Price& price : prices) {
     if (!price.cluster.empty() && price.cluster == cluster.name) return &price;
-    if (!price.accelerator.empty() && price.accelerator == cluster.accelerator.name) {
-      market = &price;
-    }
+    if (price.accelerator.empty() || price.accelerator != cluster.accelerator.name) continue;
+    if (cluster.provider.empty() || price.is_own) market = &price;
   }
   return market;
+}
+
+std::string why_no_price(const ClusterSpec& cluster) {
+  if (cluster.provider == kNotForRent) return fmt::format("{} is not for rent", cluster.name);
+  if (cluster.provider.empty()) {
+    return fmt::format("no price of {} is listed", cluster.accelerator.name);
+  }
+  return fmt::format("no price of {} for {} is known here", cluster.provider,
+                     cluster.accelerator.name);
 }
 
 Rows Price::fields() {

@@ -25,6 +25,7 @@ struct Price {
   std::string provider = {};
   std::string as_of = {};   // "2026-05", "2026-05-07"
   std::string source = {};  // empty: the user says so
+  bool is_own = false;      // from the user, who means it for all that have the accelerator
 
   void check(const JsonValue& value) const;
 
@@ -42,7 +43,12 @@ struct PriceFiles {
 // accelerator, except that those of the user replace those that ship.
 Result<PriceList> load_prices(const PriceFiles& files);
 
-// The cluster's own price, else its accelerator's; nullptr when neither is listed.
+// The cluster's own price, else its accelerator's where several let such clusters: what one
+// provider asks is no price of another, but the user's own goes everywhere. nullptr when there is
+// none.
 const Price* find_price(const PriceList& prices, const ClusterSpec& cluster);
+
+// Why find_price() found none, for people: "no price of Azure for GB200 is known here".
+std::string why_no_price(const ClusterSpec& cluster);
 
 }  // namespace stepcast

@@ -78,6 +78,7 @@ void TermsBuilder::price() {
   const Price* price = find_price(prices_, spec_);
   rent(price);
   out_.dollars_per_gpu_hour = run_.price_per_gpu_hour;
+  if (!out_.dollars_per_gpu_hour && !price) out_.no_price = why_no_price(spec_);
   if (out_.dollars_per_gpu_hour || !price) return;
   out_.least_rental = price->least;
   out_.dollars_per_gpu_hour = price->dollars_per_gpu_hour;

@@ -30,6 +30,7 @@ struct RunTerms {
   std::int64_t rented_together = 0;
   Seconds least_rental;  // that is billed
   std::optional<double> dollars_per_gpu_hour;
+  std::string no_price;  // why there is none
   Hazards hazards;
   Bytes checkpoint;                            // its size
   std::optional<Seconds> checkpoint_interval;  // absent: the best

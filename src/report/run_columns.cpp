@@ -64,7 +64,7 @@ std::vector<std::string> run_csv_cells(const RunOutlook& run) {
 
 std::string price_text(const RunTerms& terms) {
   if (!terms.dollars_per_gpu_hour) {
-    return "no price is listed, so no money: --price 2.5 gives one, --prices FILE several";
+    return terms.no_price + ", so no money: --price 2.5 gives one, --prices FILE several";
   }
   std::string out = fmt::format("${:.2f} per GPU-hour", *terms.dollars_per_gpu_hour);
   for (const Assumption& assumption : terms.assumptions) {

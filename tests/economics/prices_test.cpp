@@ -41,6 +41,41 @@ TEST(Prices, AClustersOwnPriceGoesBeforeItsAccelerators) {
   EXPECT_EQ(find_price(prices, spec), nullptr);
 }
 
+// What the market or one provider asks is no price of another provider; what the user says is.
+TEST(Prices, AProvidersClusterHasItsOwnPriceOrNone) {
+  PriceList prices{{.accelerator = "h100", .dollars_per_gpu_hour = 2},
+                   {.cluster = "azure-a", .dollars_per_gpu_hour = 7}};
+  ClusterSpec spec;
+  spec.accelerator.name = "h100";
+  spec.provider = "Azure";
+  spec.name = "azure-a";
+  EXPECT_EQ(find_price(prices, spec)->dollars_per_gpu_hour, 7);
+  spec.name = "azure-b";
+  EXPECT_EQ(find_price(prices, spec), nullptr);
+  EXPECT_EQ(why_no_price(spec), "no price of Azure for h100 is known here");
+  prices.front().is_own = true;
+  EXPECT_EQ(find_price(prices, spec)->dollars_per_gpu_hour, 2);
+}
+
+TEST(Prices, ClustersOfResearchAreNotForRent) {
+  const auto prices = load_prices({kRoot + "/prices"});
+  const auto clusters = list_clusters(kRoot + "/topologies");
+  ASSERT_TRUE(prices.has_value() && clusters.has_value());
+  std::size_t research = 0, provided = 0;
+  for (const ClusterSpec& spec : *clusters) {
+    const Price* price = find_price(*prices, spec);
+    research += spec.provider == kNotForRent;
+    if (spec.provider == kNotForRent) {
+      EXPECT_EQ(price, nullptr) << spec.name;
+    }
+    if (spec.provider.empty() || price == nullptr) continue;
+    ++provided;
+    EXPECT_EQ(price->cluster, spec.name);
+  }
+  EXPECT_GE(research, 8U);
+  EXPECT_GE(provided, 10U);
+}
+
 TEST(Prices, TheUsersOwnGoBeforeThoseThatShip) {
   const testing::TemporaryFolder folder;
   std::ofstream(folder / "mine.json") << R"({"stepcast_prices": 1, "prices": [

@@ -20,9 +20,7 @@ Errors check_demands(const Demands& demands, const Scenario& scenario, const Pri
   Errors errors;
   const ClusterSpec& cluster = scenario.cluster.spec;
   if (demands.budget && !run_terms(scenario, prices).dollars_per_gpu_hour) {
-    errors.push_back({ErrorCode::kMissingKey,
-                      fmt::format("is missing: no price of {} or {} is listed", cluster.name,
-                                  cluster.accelerator.name),
+    errors.push_back({ErrorCode::kMissingKey, fmt::format("is missing: {}", why_no_price(cluster)),
                       "", "run.price_per_gpu_hour", "as --price 2.5"});
   }
   return errors;
