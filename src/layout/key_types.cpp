@@ -20,11 +20,14 @@ std::optional<std::int64_t> read_tokens(ObjectReader& object, const char* key, s
   const char* end = text.data() + text.size();
   const auto [rest, status] = std::from_chars(text.data(), end, tokens);
   const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  const std::int64_t factor = unit.empty() ? 1 : unit == "k" || unit == "K" ? 1024 : 0;
+  const std::int64_t factor = unit.empty()                 ? 1
+                              : unit == "k" || unit == "K" ? 1024
+                              : unit == "m" || unit == "M" ? 1024 * 1024
+                                                           : 0;
   const bool read = status == std::errc() && factor > 0;
   if (!read || tokens < (least + factor - 1) / factor || tokens > most / factor) {
     value->fail(ErrorCode::kBadValue, fmt::format("'{}' is no number of tokens", text),
-                fmt::format("{} to {}, or \"8k\" for 8192", least, most));
+                fmt::format("{} to {}, or \"8k\" for 8192, \"1M\" for 1048576", least, most));
     return std::nullopt;
   }
   return tokens * factor;

@@ -106,7 +106,7 @@ inline constexpr KeyType kCount = {
       return open ? fmt::format("{} or more", least) : fmt::format("{} to {}", least, most);
     }};
 
-// Tokens of a sequence: a whole number, or text in units of 1024 ("8k").
+// Tokens of a sequence: a whole number, or text in units of 1024 ("8k") or 1024^2 ("1M").
 std::optional<std::int64_t> read_tokens(ObjectReader& object, const char* key, std::int64_t least,
                                         std::int64_t most);
 

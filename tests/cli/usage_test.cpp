@@ -65,18 +65,28 @@ TEST(Usage, ReadsWhatPeopleTypeAndSaysHow) {
                              "--budget", "500000", "--format", "json"});
   EXPECT_EQ(plain.error, "");
   EXPECT_EQ(out.out, plain.out);
+  const Outcome longest = run({"predict", "--model", "llama-3.2-1b", "--cluster", "dgx-h100",
+                               "--seq", "1M", "--cp", "8", "--global-batch", "1"});
+  EXPECT_EQ(longest.code, 0) << longest.error;
+  EXPECT_NE(longest.out.find("1 sequence of 1048576 tokens"), std::string::npos) << longest.out;
 }
 
 TEST(Usage, WordsOfOtherToolsGetTheRightHint) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"--batch", "4"}, "--batch: is not a known flag (give --global-batch N"},
+      {{"--gbs", "64"}, "--gbs: is not a known flag (give --global-batch N)"},
+      {{"--mode", "lora"}, "--mode: is not a known flag (give --set training.mode=lora"},
+      {{"--lora"}, "--lora: is not a known flag (give --set training.mode=lora)"},
+      {{"--spot"}, "--spot: is not a known flag (give --price DOLLARS"},
       {{"--dtype", "bf16"}, "--dtype: is not a known flag (give --precision NAME)"},
       {{"--batch-size=4"}, "--batch-size: is not a known flag (give --global-batch N"},
       {{"--tensor-model-parallel-size", "2"}, "is not a known flag (give --tp N)"},
       {{"--tpp", "2"}, "--tpp: is not a known flag (did you mean '--tp'?)"},
       {{"--framework", "torchtitan"}, "'torchtitan' is a trainer (it runs steps as 'fsdp' does)"},
       {{"--framework", "NeMo"}, "'NeMo' is a trainer (it runs steps as 'megatron' does)"},
-      {{"--seq", "8x"}, "'8x' is no number of tokens (1 to 4194304, or \"8k\" for 8192)"},
+      {{"--seq", "8x"},
+       "'8x' is no number of tokens (1 to 4194304, or \"8k\" for 8192, \"1M\" for 1048576)"},
+      {{"--seq", "5M"}, "'5M' is no number of tokens"},
       {{"--seq", "5000k"}, "'5000k' is no number of tokens"},
   };
   for (const auto& [words, error] : cases) {
