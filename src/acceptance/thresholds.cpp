@@ -118,7 +118,7 @@ class Maker {
     return out;
   }
 
-  // Of the first of the groups, on the links that all of them share.
+  // The time of the first of the groups, on the links that all of them share.
   Seconds time_at_once(const Message& message,
                        const std::vector<std::vector<std::int64_t>>& groups) const {
     const CollectiveCosts& costs = pricing_.collectives;

@@ -23,7 +23,7 @@ struct GroupShape {
   std::int64_t smallest = 1;  // and in the emptiest
   std::int64_t nics = 0;      // NICs beside the members of a domain, the fewest of all domains
   std::int64_t tiers = 0;     // of switches above the leaves on its longest way
-  // What is left of the slowest among the members' links, of what the cluster states for all.
+  // The share that is left of the slowest among the members' links: the cluster states the whole.
   double scale_up_left = 1;
   double pcie_left = 1;
   double nic_left = 1;
@@ -43,7 +43,7 @@ class DeviceLinks {
   std::span<const VertexId> nics(DeviceId device) const;
 
   bool any_slow() const { return !slow_gpus_.empty() || !slow_nics_.empty(); }
-  // What is left of the links of these, of what the cluster states for all; 1 where all is.
+  // The share that is left of their links, of what the cluster states for all.
   double scale_up_left(DeviceId device) const;
   double pcie_left(DeviceId device) const;
   double nic_left(VertexId nic) const;

@@ -41,7 +41,7 @@ TEST(Prices, AClustersOwnPriceGoesBeforeItsAccelerators) {
   EXPECT_EQ(find_price(prices, spec), nullptr);
 }
 
-// What the market or one provider asks is no price of another provider; what the user says is.
+// The market's price and that of one provider are no price of another provider. The user's own is.
 TEST(Prices, AProvidersClusterHasItsOwnPriceOrNone) {
   PriceList prices{{.accelerator = "h100", .dollars_per_gpu_hour = 2},
                    {.cluster = "azure-a", .dollars_per_gpu_hour = 7}};

@@ -23,7 +23,6 @@
 #include "replay/cluster_network.h"
 #include "replay/dimension_network.h"
 #include "replay/w1_workload.h"
-#include "scenario_from.h"
 
 namespace stepcast {
 namespace {
@@ -89,7 +88,9 @@ TEST(GraphReplay, AloneACollectiveStillHasItsOwnLinks) {
     const Cluster cluster = testing::cluster_from(
         R"({"base": "dgx-h100", "nodes": 8, "nodes_per_leaf_group": 2, "oversubscription": )" +
         oversubscription + "}");
-    const auto network = cluster_network(cluster, testing::source_folders());
+    const std::string root = source_folder();
+    const auto network = cluster_network(
+        cluster, {root + "/models", root + "/topologies", root + "/calibrate/profiles"});
     EXPECT_TRUE(network) << to_string(network.error());
     sim::Workload workload;
     (*network)->add_resources(workload);

@@ -79,10 +79,11 @@ class Tree:
         text = re.sub(r"#.*", "", text)
         declared = {}
         for name, folder, depends in re.findall(
-                r"stepcast_layer\(\s*(\S+)\s+(?:COLD\s+)?(?:FOLDER\s+(\S+)\s+)?DEPENDS([^)]*)\)", text):
+                r"stepcast_layer\(\s*(\S+)\s+(?:COLD\s+)?(?:FOLDER\s+(\S+)\s+)?DEPENDS([^)]*)\)",
+                text):
             depends = re.split(r"\b(?:PARTS|LIBRARIES)\b", depends)[0].split()
             declared[name] = (folder or name, depends)
         for folder, depends in re.findall(
-                r"stepcast_program\(\s*(\S+)\s+\S+\s+DEPENDS([^)]*)\)", text):
+                r"stepcast_program\(\s*(\S+)\s+\S+\s+(?:COLD\s+)?DEPENDS([^)]*)\)", text):
             declared[folder] = (folder, depends.split())
         return declared
