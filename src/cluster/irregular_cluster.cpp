@@ -75,7 +75,8 @@ class Reader {
     if (failed_) reader_.ignore("fail");
     if (!failed_) spec.failed = read_failed(reader_, {}, cluster_.topology);
     reader_.finish();
-    if (failed_) return std::move(cluster_);
+    // Where no GPU is left, read_failed() has said so.
+    if (failed_ || cluster_.topology.gpus().empty()) return std::move(cluster_);
     check_nodes();
     for (const Error& error : cluster_.topology.check()) {
       fail("links", error.code, error.message, error.hint);

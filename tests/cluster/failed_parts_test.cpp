@@ -112,6 +112,12 @@ TEST(FailedParts, WhatIsNotThereIsRefusedWithWhatIsNear) {
   std::string all = "node1/gpu0";
   for (int i = 1; i < 8; ++i) all += ",node1/gpu" + std::to_string(i);
   EXPECT_NE(error('"' + all + '"').find("node1 has no GPU left"), std::string::npos);
+  // A graph whose only GPU has failed.
+  const std::string graph = R"({"accelerator": "h100-sxm5-80g", "vertices": [
+      {"name": "gpu0", "kind": "gpu", "node": 0}, {"name": "host0", "kind": "host", "node": 0}],
+      "links": [{"between": ["gpu0", "host0"], "capacity": "50 GB/s", "latency": "1 us"}],
+      "fail": "gpu0"})";
+  EXPECT_NE(to_string(read(graph).errors).find("node0 has no GPU left"), std::string::npos);
   // Without any NIC the nodes do not reach each other.
   std::string nics = "node1/nic0";
   for (int i = 1; i < 8; ++i) nics += ",node1/nic" + std::to_string(i);
