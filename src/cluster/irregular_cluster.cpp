@@ -75,7 +75,7 @@ class Reader {
     if (failed_) reader_.ignore("fail");
     if (!failed_) spec.failed = read_failed(reader_, {}, cluster_.topology);
     reader_.finish();
-    // Where no GPU is left, read_failed() has said so.
+    // If no GPU is left, read_failed() has said so.
     if (failed_ || cluster_.topology.gpus().empty()) return std::move(cluster_);
     check_nodes();
     for (const Error& error : cluster_.topology.check()) {
