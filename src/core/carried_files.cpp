@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/read_roots.h"
+
 namespace stepcast {
 namespace {
 
@@ -36,6 +38,7 @@ std::vector<std::string_view> carried_below(std::string_view folder) {
 
 bool is_data_file(const std::string& path) {
   if (is_carried(path)) return carried_file(path) != nullptr;
+  if (!may_name(path)) return false;
   std::error_code none;
   return std::filesystem::is_regular_file(path, none);
 }

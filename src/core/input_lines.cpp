@@ -10,10 +10,11 @@
 namespace stepcast {
 
 bool InputLines::wait() {
+  const int most_ms = silence_s_ > 0 ? static_cast<int>(silence_s_ * 1000) : -1;
   pollfd waited{file_, POLLIN, 0};
   int found = 0;
   do {
-    found = ::poll(&waited, 1, static_cast<int>(silence_s_ * 1000));
+    found = ::poll(&waited, 1, most_ms);
   } while (found < 0 && errno == EINTR);
   is_silent_ = found <= 0;
   return !is_silent_;
@@ -25,7 +26,8 @@ bool InputLines::fill() {
   ssize_t got = 0;
   do {
     got = ::read(file_, block_.data(), kBlock);
-  } while (got < 0 && (errno == EINTR || (errno == EAGAIN && silence_s_ > 0 && wait())));
+  } while (got < 0 && (errno == EINTR || (errno == EAGAIN && wait())));
+  failed_ = got < 0 && !is_silent_ ? errno : 0;
   block_.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   begin_ = 0;
   return got > 0;

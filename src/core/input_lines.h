@@ -19,11 +19,12 @@ class InputLines {
       : file_(file), longest_(longest), ends_(ends), silence_s_(silence_s) {}
 
   // The next line without its line feed, which the last one may lack. Waits until there is one; of
-  // a file that does not wait, for `silence_s`. A read that fails is the end.
+  // a file that does not wait, for `silence_s`. After the end ask why it is there.
   Kind next(std::string& line);
 
   bool was_ended() const { return was_ended_; }    // the last line: by its line feed
   bool fell_silent() const { return is_silent_; }  // the end: because nothing more came
+  int failed() const { return failed_; }  // the end: because a read failed, with this errno; else 0
 
  private:
   bool fill();
@@ -34,6 +35,7 @@ class InputLines {
   Ends ends_;
   double silence_s_;
   bool was_ended_ = false, is_silent_ = false;
+  int failed_ = 0;
   std::string block_;
   std::size_t begin_ = 0;  // in the block
 };

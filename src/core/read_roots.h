@@ -4,6 +4,7 @@
 // because a file may name another. There is no way back, so nothing can lift the limit by mistake.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,12 @@ namespace stepcast {
 
 // Errors: a folder that there is not. Call it once, before other threads run.
 Result<std::vector<std::string>> bind_reads_below(const std::vector<std::string>& folders);
+
+bool reads_are_bound();
+
+// The name by which to open a file, without "..". Nothing where it lies outside by its words alone:
+// such a name is not looked at, and whether there is such a file changes nothing.
+std::optional<std::string> name_to_read(const std::string& file);
 
 // Whether an open file lies below the folders: its own path counts, not that of a link to it. True
 // in a process that is not bound.

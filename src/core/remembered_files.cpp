@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "core/carried_files.h"
+#include "core/read_roots.h"
 
 namespace stepcast {
 
@@ -15,6 +16,7 @@ std::optional<FileStamp> settled_stamp(const std::string& file) {
     if (found == nullptr) return std::nullopt;
     return FileStamp{.size = static_cast<std::int64_t>(found->bytes.size())};
   }
+  if (!may_name(file)) return std::nullopt;
   struct stat status = {};
   if (::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   constexpr std::int64_t kSecond = 1'000'000'000;

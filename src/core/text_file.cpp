@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "core/carried_files.h"
 #include "core/input_lines.h"
@@ -53,29 +54,56 @@ bool wait_for(int pipe, double most_s) {
   return found > 0;
 }
 
+constexpr int kToRead = O_RDONLY | O_CLOEXEC | O_NOCTTY |
+                        O_NONBLOCK;  // else a pipe without a writer would hold the program here
+
 class OpenFile {
  public:
-  explicit OpenFile(const std::string& file)
-      // A pipe without a writer would otherwise hold the program here.
-      : descriptor_(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)) {}
+  explicit OpenFile(const std::string& file) {
+    const auto name = name_to_read(file);
+    if (!name) {
+      refused_ = {outside(file)};
+    } else if (reads_are_bound()) {
+      open_below_roots(file, *name);
+    } else {
+      descriptor_ = ::open(name->c_str(), kToRead);
+      if (descriptor_ < 0) refused_ = {unreadable(file)};
+    }
+  }
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   ~OpenFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
   int descriptor() const { return descriptor_; }
+  const Errors& refused() const { return refused_; }
 
  private:
-  int descriptor_;
-};
+  // To open a pipe or a device does something to it, so what stands there is looked at first.
+  void open_below_roots(const std::string& file, const std::string& name) {
+    const int place = ::open(name.c_str(), O_PATH | O_CLOEXEC);
+    if (place < 0) {
+      const Error failed = unreadable(file);  // while errno is that of open
+      refused_ = {may_name(file) ? failed : outside(file)};
+      return;
+    }
+    struct stat status = {};
+    if (!may_read(place)) {
+      refused_ = {outside(file)};
+    } else if (::fstat(place, &status) != 0) {
+      refused_ = {unreadable(file)};
+    } else if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+      refused_ = {{ErrorCode::kBadValue, "is a pipe or a device", file, "", "name a file"}};
+    } else {
+      descriptor_ = ::open(fmt::format("/proc/self/fd/{}", place).c_str(), kToRead);
+      if (descriptor_ < 0) refused_ = {unreadable(file)};
+    }
+    ::close(place);
+  }
 
-Errors refusal(const OpenFile& opened, const std::string& file) {
-  const bool is_open = opened.descriptor() >= 0;
-  const Error failed = is_open ? Error{} : unreadable(file);  // while errno is that of open
-  if (is_open ? !may_read(opened.descriptor()) : !may_name(file)) return {outside(file)};
-  if (!is_open) return {failed};
-  return {};
-}
+  int descriptor_ = -1;
+  Errors refused_;
+};
 
 // A file or a pipe, and no larger than it may be.
 Result<struct stat> readable(int descriptor, const std::string& file, const ReadLimits& limits) {
@@ -89,10 +117,28 @@ Result<struct stat> readable(int descriptor, const std::string& file, const Read
   return status;
 }
 
-Error silent(const std::string& file, const ReadLimits& limits) {
+Error silent(const std::string& file, bool is_pipe, const ReadLimits& limits) {
   return {ErrorCode::kBadValue,
-          fmt::format("is a pipe that sent nothing for {} s", limits.silence_s), file, "",
-          "start the command that writes into it"};
+          fmt::format("{}sent nothing for {} s", is_pipe ? "is a pipe that " : "has ",
+                      limits.silence_s),
+          file, "",
+          is_pipe ? "start the command that writes into it" : "name a file that has an end"};
+}
+
+// Reads once, as much as there is; 0 at the end.
+Result<std::size_t> read_some(int descriptor, bool is_pipe, std::span<char> to,
+                              const std::string& file, const ReadLimits& limits) {
+  bool waits = is_pipe;
+  while (true) {
+    if (waits && !wait_for(descriptor, limits.silence_s)) {
+      return failure(silent(file, is_pipe, limits));
+    }
+    const ssize_t got = ::read(descriptor, to.data(), to.size());
+    if (got >= 0) return static_cast<std::size_t>(got);
+    // Files of the kernel (/proc/kmsg) have more to come, too.
+    if (errno == EAGAIN) waits = true;
+    if (errno != EINTR && errno != EAGAIN) return failure(unreadable(file));
+  }
 }
 
 }  // namespace
@@ -106,20 +152,21 @@ Result<std::string> read_text_file(const std::string& file, const ReadLimits& li
                     "name a file, or what stepcast show lists"});
   }
   const OpenFile opened(file);
-  if (Errors refused = refusal(opened, file); !refused.empty()) return failure(std::move(refused));
+  if (!opened.refused().empty()) return failure(opened.refused());
   return read_open_file(opened.descriptor(), file, limits);
 }
 
 Result<void> read_lines(const std::string& file, std::size_t longest, const ReadLimits& limits,
                         const std::function<void(const FileLine&)>& take) {
   const OpenFile opened(file);
-  if (Errors refused = refusal(opened, file); !refused.empty()) return failure(std::move(refused));
+  if (!opened.refused().empty()) return failure(opened.refused());
   const auto status = readable(opened.descriptor(), file, limits);
   if (!status) return failure(status.error());
   InputLines lines(opened.descriptor(), longest, InputLines::Ends::kCarriageReturnsToo,
                    limits.silence_s);
-  if (S_ISFIFO(status->st_mode) && !wait_for(opened.descriptor(), limits.silence_s)) {
-    return failure(silent(file, limits));
+  const bool is_pipe = S_ISFIFO(status->st_mode);
+  if (is_pipe && !wait_for(opened.descriptor(), limits.silence_s)) {
+    return failure(silent(file, is_pipe, limits));
   }
   std::string line;
   std::int64_t bytes = 0;
@@ -129,30 +176,31 @@ Result<void> read_lines(const std::string& file, std::size_t longest, const Read
     const bool is_too_long = kind == InputLines::Kind::kTooLong;
     take({is_too_long ? std::string_view() : line, lines.was_ended(), is_too_long});
   }
-  if (lines.fell_silent()) return failure(silent(file, limits));
+  if (lines.fell_silent()) return failure(silent(file, is_pipe, limits));
+  if (lines.failed() != 0) {
+    errno = lines.failed();
+    return failure(unreadable(file));
+  }
   return {};
 }
 
 Result<void> read_pieces(const std::string& file, const ReadLimits& limits,
                          const std::function<bool(std::string_view)>& take) {
   const OpenFile opened(file);
-  if (Errors refused = refusal(opened, file); !refused.empty()) return failure(std::move(refused));
+  if (!opened.refused().empty()) return failure(opened.refused());
   const auto status = readable(opened.descriptor(), file, limits);
   if (!status) return failure(status.error());
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   std::string piece(kPiece, '\0');
   std::int64_t bytes = 0;
   while (true) {
-    if (S_ISFIFO(status->st_mode) && !wait_for(opened.descriptor(), limits.silence_s)) {
-      return failure(silent(file, limits));
-    }
-    const ssize_t got = ::read(opened.descriptor(), piece.data(), piece.size());
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (got < 0) return failure(unreadable(file));
-    if (got == 0) return {};
-    bytes += got;
+    const auto got =
+        read_some(opened.descriptor(), S_ISFIFO(status->st_mode), piece, file, limits);
+    if (!got) return failure(got.error());
+    if (*got == 0) return {};
+    bytes += static_cast<std::int64_t>(*got);
     if (bytes > limits.most_bytes) return failure(too_large(file, limits));
-    if (!take(std::string_view(piece).substr(0, static_cast<std::size_t>(got)))) return {};
+    if (!take(std::string_view(piece).substr(0, *got))) return {};
   }
 }
 
@@ -160,19 +208,17 @@ Result<std::string> read_open_file(int descriptor, const std::string& file,
                                    const ReadLimits& limits) {
   const auto status = readable(descriptor, file, limits);
   if (!status) return failure(status.error());
-  const bool is_pipe = S_ISFIFO(status->st_mode);
   std::string out;
   std::size_t size = 0;
   while (true) {
-    if (is_pipe && !wait_for(descriptor, limits.silence_s)) return failure(silent(file, limits));
     // One byte more than the file has, so that its end is seen at once.
     const auto known = static_cast<std::size_t>(status->st_size) + 1;
     out.resize(std::max(known, size + kBlock));
-    const ssize_t got = ::read(descriptor, out.data() + size, out.size() - size);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (got < 0) return failure(unreadable(file));
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
+    const auto got = read_some(descriptor, S_ISFIFO(status->st_mode),
+                               std::span(out).subspan(size), file, limits);
+    if (!got) return failure(got.error());
+    if (*got == 0) break;
+    size += *got;
     if (static_cast<std::int64_t>(size) > limits.most_bytes) {
       return failure(too_large(file, limits));
     }

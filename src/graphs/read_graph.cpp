@@ -16,15 +16,15 @@ namespace {
 constexpr std::size_t kBegin = 256;                                 // bytes that tell the form
 constexpr std::string_view kBinaryGoal("\x7f\x10\0\0\0\0\0\0", 8);  // txt2bin's mark, 4223
 
-std::string begin_of(const std::string& file) {
+Result<std::string> begin_of(const std::string& file) {
   std::error_code none;
   std::string out;
   if (!std::filesystem::is_regular_file(file, none)) return out;
-  // Whoever reads all of the file says what is wrong with it.
-  (void)read_pieces(file, {.most_bytes = kMostLogBytes}, [&](std::string_view piece) {
+  const auto read = read_pieces(file, {.most_bytes = kMostLogBytes}, [&](std::string_view piece) {
     out += piece.substr(0, kBegin);
     return out.size() < kBegin;
   });
+  if (!read) return failure(read.error());
   return out;
 }
 
@@ -32,12 +32,13 @@ std::string begin_of(const std::string& file) {
 
 Result<ExecutionGraph> read_graph(const GraphSource& source) {
   for (const std::string& word : source.words) {
-    const std::string begin = begin_of(word);
-    if (begin.starts_with(kBinaryGoal)) {
+    const auto begin = begin_of(word);
+    if (!begin) return failure(begin.error());
+    if (begin->starts_with(kBinaryGoal)) {
       return failure({ErrorCode::kNotSupported, "is GOAL in its binary form", word, "",
                       "the text that txt2bin was given"});
     }
-    if (!looks_like_goal(begin)) continue;
+    if (!looks_like_goal(*begin)) continue;
     if (source.words.size() == 1) return read_goal(word);
     return failure({ErrorCode::kIllegal, "is a schedule in GOAL, which holds all ranks by itself",
                     word, "", "give this file alone"});

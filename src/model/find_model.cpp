@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/read_roots.h"
 #include "model/import_model.h"
 
 #include <fmt/format.h>
@@ -52,15 +53,19 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& fol
     const fs::path shipped = fs::path(folder) / (name_or_path + ".json");
     if (is_data_file(shipped.string())) return load_model(shipped, assume_family);
   }
-  const fs::path file = config_file(name_or_path);
-  // A file that exists but cannot be read is refused by its reader, which knows why.
-  const bool absent = fs::status(file, ignored).type() == fs::file_type::not_found;
-  if (!absent) return load_model(file, assume_family);
+  if (may_name(name_or_path)) {
+    const fs::path file = config_file(name_or_path);
+    // A file that exists but cannot be read is refused by its reader, which knows why.
+    const bool absent = fs::status(file, ignored).type() == fs::file_type::not_found;
+    if (!absent) return load_model(file, assume_family);
+  }
   if (const auto shipped = shipped_model_name(name_or_path, folder)) {
     auto model = load_model(fs::path(folder) / (*shipped + ".json"), assume_family);
     if (model) model->reading = fmt::format("{} is read as the shipped {}", name_or_path, *shipped);
     return model;
   }
+  // The reader says that a file lies outside, whether it is there or not.
+  if (is_path(name_or_path) && !may_name(name_or_path)) return load_model(name_or_path, "");
   return failure(no_model(name_or_path, folder));
 }
 

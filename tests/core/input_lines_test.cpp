@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/input_lines.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <thread>
 #include <vector>
 
@@ -61,6 +64,35 @@ TEST(InputLines, ThatAreTooLongAreDropped) {
   EXPECT_EQ(found[1], (Line{Kind::kWhole, "short"}));
   EXPECT_EQ(found[2].kind, Kind::kTooLong);
   EXPECT_EQ(lines_of(std::string(10, 'y'), 10).front().kind, Kind::kWhole);
+}
+
+TEST(InputLines, ThatCannotBeReadAreNotTakenForTheirEnd) {
+  const int folder = ::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // a read says EISDIR
+  InputLines lines(folder, 10);
+  std::string line;
+  EXPECT_EQ(lines.next(line), Kind::kEnd);
+  EXPECT_EQ(lines.failed(), EISDIR);
+  ::close(folder);
+}
+
+// Whoever started the program may have left its input so.
+TEST(InputLines, OfAnInputThatDoesNotWaitAreWaitedFor) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_NONBLOCK), 0);
+  std::thread writer([&] {
+    pollfd emptied{ends[0], POLLIN, 0};
+    EXPECT_EQ(::poll(&emptied, 1, 20), 0);  // the reader comes first
+    EXPECT_EQ(::write(ends[1], "late\n", 5), 5);
+    ::close(ends[1]);
+  });
+  InputLines lines(ends[0], 10);
+  std::string line;
+  EXPECT_EQ(lines.next(line), Kind::kWhole);
+  EXPECT_EQ(line, "late");
+  EXPECT_EQ(lines.next(line), Kind::kEnd);
+  EXPECT_EQ(lines.failed(), 0);
+  writer.join();
+  ::close(ends[0]);
 }
 
 }  // namespace

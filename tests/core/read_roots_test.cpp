@@ -2,6 +2,7 @@
 #include "core/read_roots.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,7 +60,7 @@ TEST_F(ReadRoots, ABoundProcessReadsBelowItsFoldersAlone) {
   };
   EXPECT_TRUE(reads("open/a", true));
   EXPECT_TRUE(reads("open/deep/b", true));
-  EXPECT_TRUE(reads("inward", true));  // a link from outside to a file inside
+  EXPECT_TRUE(reads("inward", false));  // a link from outside, which would say that it is there
   EXPECT_TRUE(reads("open/link", false));
   EXPECT_TRUE(reads("open/../d", false));
   EXPECT_TRUE(reads("d", false));
@@ -72,6 +73,33 @@ TEST_F(ReadRoots, WhatLiesOutsideIsNotSaidToBeAbsent) {
     const auto there = read_text_file(at("d")), absent = read_text_file(at("e"));
     return !there && !absent && there.error().front().message == absent.error().front().message &&
            read_text_file(at("open/e")).error().front().message == "cannot be read";
+  }));
+}
+
+// A path that leads through a folder outside would otherwise tell whether that is there.
+TEST_F(ReadRoots, WhatLiesOutsideIsNotLookedAtOnTheWay) {
+  EXPECT_TRUE(holds_in_child([&] {
+    if (!bind_reads_below({at("open")})) return false;
+    return read_text_file(at("openly/../open/a")) && read_text_file(at("nowhere/../open/a")) &&
+           may_name(at("openly/../open/a")) && may_name(at("nowhere/../open/a"));
+  }));
+}
+
+TEST_F(ReadRoots, PipesAndDevicesAreRefusedUnopened) {
+  ASSERT_EQ(::mkfifo(at("open/pipe").c_str(), 0600), 0);
+  EXPECT_TRUE(holds_in_child([&] {
+    if (!bind_reads_below({at("open"), "/dev"})) return false;
+    const auto pipe = read_text_file(at("open/pipe")), device = read_text_file("/dev/zero");
+    return !pipe && pipe.error().front().message == "is a pipe or a device" && !device &&
+           device.error().front().message == "is a pipe or a device";
+  }));
+}
+
+TEST_F(ReadRoots, AFolderMayBeNamedByALinkOrWithASlash) {
+  fs::create_directory_symlink(folder_ / "open", folder_ / "alias");
+  EXPECT_TRUE(holds_in_child([&] {
+    return bind_reads_below({at("alias/")}) && read_text_file(at("alias/a")) &&
+           read_text_file(at("open/deep/b")) && !read_text_file(at("d"));
   }));
 }
 

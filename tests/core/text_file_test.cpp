@@ -73,5 +73,15 @@ TEST(TextFile, PipesIntoWhichNobodyWritesAreGivenUp) {
                 "writes into it)");
 }
 
+// Such files have no end, and are no pipes either.
+TEST(TextFile, FilesOfTheKernelThatWaitForMoreAreGivenUp) {
+  if (::access("/proc/kmsg", R_OK) != 0) GTEST_SKIP() << "/proc/kmsg cannot be read";
+  EXPECT_NE(refusal_of("/proc/kmsg", {.silence_s = 0.05}).find("has sent nothing for 0.05 s"),
+            std::string::npos);
+  const ReadLimits limits{.silence_s = 0.05};
+  EXPECT_FALSE(read_lines("/proc/kmsg", 100, limits, [](const FileLine&) {}));
+  EXPECT_FALSE(read_pieces("/proc/kmsg", limits, [](std::string_view) { return true; }));
+}
+
 }  // namespace
 }  // namespace stepcast
