@@ -48,9 +48,12 @@ void tell(const Imported& measured, const ShippedProfile& profile, const OutputO
 
 int write_gpu_profile(const Imported& measured, const ClusterSpec& cluster,
                       const DataFolders& folders, const OutputOptions& output) {
-  auto base = device_profile(cluster.accelerator, folders);
-  if (!base) return report_errors(base.error());
   const std::string name = std::filesystem::path(output.file).stem().string();
+  auto base = device_profile(cluster.accelerator, folders);
+  const bool is_to_come = !base && base.error().front().code == ErrorCode::kNotFound &&
+                          cluster.accelerator.profile == name;
+  if (is_to_come) base = data_sheet_profile(cluster.accelerator);  // the one that is being made
+  if (!base) return report_errors(base.error());
   const auto profile = make_imported_profile(measured, cluster, std::move(*base), name);
   if (!profile) return report_errors(profile.error());
   const auto written = write_or_keep(output.file, profile_text(*profile));

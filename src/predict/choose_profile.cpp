@@ -90,8 +90,12 @@ Result<Profile> load(const std::string& name, const Accelerator& device,
 Result<Profile> device_profile(const Accelerator& device, const DataFolders& folders) {
   if (device.profile.empty()) return data_sheet_profile(device);
   auto profile = load(device.profile, device, folders);
-  const bool missing = !profile && profile.error().front().code == ErrorCode::kNotFound;
-  return missing ? data_sheet_profile(device) : profile;
+  if (profile) return profile;
+  Errors errors = profile.error();
+  for (Error& error : errors) {
+    if (error.file.empty()) error.path = "cluster.accelerator.profile";  // and not what is in it
+  }
+  return failure(std::move(errors));
 }
 
 Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& folders) {

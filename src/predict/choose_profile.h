@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profile that prices a scenario: the one it names, else the shipped one of its device, else
+// The profile that prices a scenario: the one it names, else the one that its device names, else
 // the device's data sheet.
 #pragma once
 
@@ -12,7 +12,7 @@ struct DataFolders;
 struct Profile;
 struct Scenario;
 
-// The shipped profile of the device, else its data sheet.
+// The profile that the device names; its data sheet where it names none.
 Result<Profile> device_profile(const Accelerator& device, const DataFolders& folders);
 
 // A profile of another processor than the cluster's is refused: its times say nothing about it.
