@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "layout/layout.h"
+#include "layout/pipeline.h"
 #include "schedule/schedule.h"
 
 namespace stepcast {
@@ -110,7 +111,7 @@ std::int64_t inner_ranks(AxisGroup group, const Layout& layout) {
 
 bool joins_mirrored_stages(AxisGroup group, const Layout& layout) {
   const AxisGroup whole = group.whole();
-  return rules_of(layout.schedule).feeds_both_ends() &&
+  return feeds_both_ends(layout) &&
          (whole == AxisGroup::kData || whole == AxisGroup::kExpertData);
 }
 

@@ -65,7 +65,7 @@ struct Layout {
   std::string schedule_file;  // of "file:PATH"
   // Its text; or the order that prices gave a schedule that asks for times.
   std::shared_ptr<const std::string> schedule_text;
-  Placement file_placement = Placement::kStraight;  // how a file's order places chunks
+  CsvForm file_form = {};  // of a file's order
   std::int64_t virtual_stages = 1;
   std::int64_t micro_batch_group = 0;  // Pipeline::group
   int zero = 0;

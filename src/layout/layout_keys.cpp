@@ -34,7 +34,9 @@ void settle_etp(Scenario& s, bool stated) {
 }
 
 void settle_virtual_stages(Scenario& s, bool stated) {
-  const std::int64_t chunks = rules_of(s.layout.schedule).chunks;
+  const Schedule& schedule = rules_of(s.layout.schedule);
+  const bool two = schedule.from_file && s.layout.file_form.placement != Placement::kStraight;
+  const std::int64_t chunks = two ? 2 : schedule.chunks;
   if (!stated && chunks > 0) s.layout.virtual_stages = chunks;
 }
 

@@ -86,7 +86,7 @@ bool read_schedule(ObjectReader& object, const char* key, Settings& out) {
     if (layout.schedule_file.empty()) {
       value->fail(ErrorCode::kBadValue, "'file:' names no file", "write file:PATH");
     } else if (auto text = read_text_file(layout.schedule_file)) {
-      layout.file_placement = placement_in_csv(*text);
+      layout.file_form = form_of_csv(*text);
       layout.schedule_text = std::make_shared<const std::string>(std::move(*text));
     } else if (const Error& why = text.error().front(); why.code != ErrorCode::kNotFound) {
       value->fail(why.code, fmt::format("'{}' {}", layout.schedule_file, why.message), why.hint);
@@ -108,7 +108,7 @@ void write_schedule(const Settings& settings, SortedJson& out) {
 void copy_schedule(const Settings& from, Settings& to) {
   to.layout.schedule = from.layout.schedule;
   to.layout.schedule_file = from.layout.schedule_file;
-  to.layout.file_placement = from.layout.file_placement;
+  to.layout.file_form = from.layout.file_form;
   to.layout.schedule_text = from.layout.schedule_text;
 }
 

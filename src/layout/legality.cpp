@@ -69,7 +69,7 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
   const std::int64_t batch = s.training.global_batch;
   const Schedule& schedule = rules_of(l.schedule);
   const bool whole = schedule.whole_groups && l.micro_batch_group == 0;
-  const std::int64_t group = whole ? l.pp : schedule.feeds_both_ends() ? 2 : 1;
+  const std::int64_t group = whole ? l.pp : feeds_both_ends(l) ? 2 : 1;
   const std::int64_t unit = capped_product({l.micro_batch, l.dp, group});
   // A forecast replays every micro-batch. More than this many is a mistake in the batch.
   constexpr std::int64_t kMostMicroBatches = 1 << 16;
@@ -301,16 +301,21 @@ void check_schedule(const Scenario& s, Findings& findings) {
   const bool several =
       schedule.chunks == Schedule::kSeveral || (schedule.from_file && l.virtual_stages > 1);
   const bool needs_stages =
-      several || splits_backward(s) || schedule.placement == Placement::kFolded;
+      several || splits_backward(s.layout) || schedule.placement == Placement::kFolded;
   if (needs_stages && l.pp == 1) {
     findings.illegal("layout.schedule",
                      fmt::format("{} needs a pipeline, and pp is 1",
                                  schedule.from_file ? "a file with virtual stages" : schedule.name),
                      "pp 2 or more, or schedule 1f1b");
-  } else if (schedule.feeds_both_ends() && l.pp % 2 != 0) {
+  } else if (feeds_both_ends(l) && l.pp % 2 != 0) {
     findings.illegal("layout.pp",
                      fmt::format("{} stages, and {} pairs each with another", l.pp, schedule.name),
                      use(nearest_multiples(2, l.pp)));
+  } else if (feeds_both_ends(l) && l.virtual_stages != 2) {
+    findings.illegal("layout.virtual_stages",
+                     fmt::format("{} chunks per stage, and the model stands on the stages twice",
+                                 l.virtual_stages),
+                     "use 2");
   } else if (several && l.virtual_stages == 1) {
     findings.illegal("layout.virtual_stages",
                      fmt::format("{} takes 2 virtual stages or more", schedule.name),
@@ -452,7 +457,7 @@ void check_grad_clip(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"training.grad_clip", "layout.schedule"})) return;
   const Schedule& schedule = rules_of(s.layout.schedule);
   // A file has the order of passes alone: the scenario says how its step ends.
-  const bool may = schedule.validates_after_step || (schedule.from_file && splits_backward(s));
+  const bool may = schedule.validates_after_step || (schedule.from_file && splits_backward(s.layout));
   if (s.training.grad_clip == GradClip::kPostValidation && !may) {
     static const std::string others =
         schedules_with([](const Schedule& row) { return row.validates_after_step; });

@@ -177,7 +177,7 @@ void check_deferred_head(const Scenario& s, Findings& findings) {
           fmt::format("framework {}, or 0", frameworks_with(&FrameworkTraits::defers_head)));
     }
   }
-  if (findings.trusts({"layout.schedule"}) && splits_backward(s)) {
+  if (findings.trusts({"layout.schedule"}) && splits_backward(s.layout)) {
     findings.illegal(kKey,
                      fmt::format("schedule {} has all weight gradients in passes of their own",
                                  rules_of(l.schedule).name),

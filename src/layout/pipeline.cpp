@@ -16,18 +16,22 @@ namespace stepcast {
 Pipeline pipeline_of(const Layout& layout, std::int64_t micro_batches) {
   const Schedule& schedule = rules_of(layout.schedule);
   return {layout.pp, layout.virtual_stages, micro_batches,
-          schedule.from_file ? layout.file_placement : schedule.placement,
+          schedule.from_file ? layout.file_form.placement : schedule.placement,
           schedule.whole_groups ? layout.micro_batch_group : 0};
 }
 
+bool feeds_both_ends(const Layout& layout) {
+  return pipeline_of(layout).placement == Placement::kMirrored;
+}
+
 std::int64_t model_chunks(const Layout& layout) {
-  if (rules_of(layout.schedule).feeds_both_ends()) return layout.pp;
+  if (feeds_both_ends(layout)) return layout.pp;
   return capped_product({layout.pp, layout.virtual_stages});
 }
 
 std::string words_of_chunks(const Layout& layout) {
   const std::int64_t chunks = model_chunks(layout);
-  if (rules_of(layout.schedule).feeds_both_ends()) return fmt::format("pp = {} chunks", chunks);
+  if (feeds_both_ends(layout)) return fmt::format("pp = {} chunks", chunks);
   return fmt::format("pp*virtual_stages = {}*{} = {} chunks", layout.pp, layout.virtual_stages,
                      chunks);
 }
@@ -45,7 +49,7 @@ std::int64_t stage_of_last_chunk(const Layout& layout) {
 }
 
 bool ends_meet(const Layout& layout) {
-  return stage_of_last_chunk(layout) == 0 || rules_of(layout.schedule).feeds_both_ends();
+  return stage_of_last_chunk(layout) == 0 || feeds_both_ends(layout);
 }
 
 std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout) {
@@ -64,16 +68,9 @@ std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout)
   return dealt;
 }
 
-bool splits_backward(const Scenario& scenario) {
-  const Layout& layout = scenario.layout;
+bool splits_backward(const Layout& layout) {
   const Schedule& schedule = rules_of(layout.schedule);
-  if (!schedule.from_file || !layout.schedule_text) return schedule.splits_backward;
-  const auto orders =
-      from_csv(*layout.schedule_text, pipeline_of(layout, scenario.micro_batches()), "");
-  if (!orders) return false;  // check_legality() tells what is wrong in it
-  return std::ranges::any_of(*orders, [](const StageOrder& order) {
-    return std::ranges::find(order, Pass::kWeightGradient, &Slot::pass) != order.end();
-  });
+  return schedule.from_file ? layout.file_form.splits_backward : schedule.splits_backward;
 }
 
 std::vector<StageOrder> make_schedule(const Layout& layout, std::int64_t micro_batches) {

@@ -17,6 +17,9 @@ struct Scenario;
 
 Pipeline pipeline_of(const Layout& layout, std::int64_t micro_batches = 1);
 
+// The model stands on the stages twice (Placement::kMirrored).
+bool feeds_both_ends(const Layout& layout);
+
 // Into which the layers are dealt: pp*virtual_stages, or pp where the model stands there twice.
 std::int64_t model_chunks(const Layout& layout);
 std::string words_of_chunks(const Layout& layout);  // "pp*virtual_stages = 4*2 = 8 chunks"
@@ -35,7 +38,7 @@ bool ends_meet(const Layout& layout);
 std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout);
 
 // Whether its schedule, or its file, has input gradients and weight gradients apart.
-bool splits_backward(const Scenario& scenario);
+bool splits_backward(const Layout& layout);
 
 // One order per stage, of a layout that check_legality() lets pass.
 std::vector<StageOrder> make_schedule(const Layout& layout, std::int64_t micro_batches);

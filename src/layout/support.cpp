@@ -99,7 +99,7 @@ void check_parallelism(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"layout.schedule"})) return;
   const Schedule& schedule = rules_of(l.schedule);
   if (schedule.from_file) check_file(s, findings);
-  if (!schedule.feeds_both_ends()) return;
+  if (!feeds_both_ends(l)) return;
   // DualPipe's own example reduces the gradients of both copies and updates each.
   if (findings.trusts({"layout.zero"}) && l.zero > 1) {
     findings.unsupported("layout.zero",

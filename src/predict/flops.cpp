@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layout/packed_documents.h"
+#include "layout/pipeline.h"
 #include "layout/scenario.h"
 #include "predict/prediction.h"
 #include "program/walk.h"
@@ -147,7 +148,7 @@ Flops hardware_flops(const Scenario& scenario, const Program& program, bool caus
     });
   }
   // Each of two copies of the model has half the micro-batches.
-  const double copies = rules_of(scenario.layout.schedule).feeds_both_ends() ? 2 : 1;
+  const double copies = feeds_both_ends(scenario.layout) ? 2 : 1;
   const double per_step =
       static_cast<double>(scenario.micro_batches()) / copies *
       static_cast<double>(scenario.layout.dp * scenario.layout.cp * scenario.layout.tp);

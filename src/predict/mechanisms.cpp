@@ -94,14 +94,13 @@ class Mechanisms {
 
   void pipeline() {
     if (layout_.pp == 1) return;
-    const Schedule& schedule = rules_of(layout_.schedule);
     const bool folded =
         layout_.virtual_stages > 1 && pipeline_of(layout_).placement == Placement::kFolded;
-    add_own(true, schedule.feeds_both_ends()   ? "pipeline fed at both ends"
+    add_own(true, feeds_both_ends(layout_)     ? "pipeline fed at both ends"
                   : folded                     ? "folded pipeline"
                   : layout_.virtual_stages > 1 ? "interleaved pipeline"
                                                : "pipeline");
-    add_own(splits_backward(scenario_), "split backward");
+    add_own(splits_backward(scenario_.layout), "split backward");
   }
 
   void context_parallelism() {

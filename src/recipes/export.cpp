@@ -125,6 +125,24 @@ Result<Exported> schedule_file(const Context& at) {
   if (layout.virtual_stages > 1) {
     out.remarks.push_back({"layout.virtual_stages", fmt::format("{}", layout.virtual_stages), ""});
   }
+  // These have another default under a file than under the schedule's name.
+  Layout read_again = layout;
+  read_again.schedule = schedule_named("file");
+  read_again.file_form = form_of_csv(csv);
+  const Training& training = at.scenario.training;
+  const FrameworkTraits& traits = traits_of(training.framework);
+  const auto state = [&](const char* key, bool value) {
+    out.remarks.push_back({key, value ? "true" : "false", ""});
+  };
+  if (traits.overlap(training, read_again).pp != layout.overlap.pp) {
+    state("layout.overlap.pp", layout.overlap.pp);
+  }
+  read_again.overlap.pp = layout.overlap.pp;
+  const bool waits = at.scenario.rules.host_sync_after_p2p;
+  if (traits.rules(training, read_again).host_sync_after_p2p != waits) {
+    state("training.host_sync_after_p2p", waits);
+  }
+  if (layout.overlap.ep) state("layout.overlap.ep", false);  // an order in a file names no pairs
   if (at.scenario.training.grad_clip == GradClip::kPostValidation) {
     out.remarks.push_back(
         {"training.grad_clip", json_text(SortedJson(name_of(GradClip::kPostValidation))), ""});

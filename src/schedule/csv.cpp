@@ -135,24 +135,33 @@ std::string to_csv(const Pipeline& pipeline, const std::vector<StageOrder>& orde
   return text;
 }
 
-Placement placement_in_csv(std::string_view text) {
+CsvForm form_of_csv(std::string_view text) {
+  CsvForm out;
   std::vector<std::string_view> rows;
   while (!text.empty()) {
     const std::string_view row = trimmed(take(text, '\n'));
     if (!row.empty()) rows.push_back(row);
   }
-  if (rows.size() < 2) return Placement::kStraight;
-  const auto last = static_cast<std::int32_t>(2 * rows.size() - 1);
-  bool first = false, second = false;
+  if (rows.size() < 2) return out;
+  const auto stages = static_cast<std::int32_t>(rows.size());
+  bool has_first = false, has_folded = false, has_mirrored = false;
   for (std::string_view row = rows.front(); !row.empty();) {
     const std::string_view text_of_cell = trimmed(take(row, ','));
     if (text_of_cell.empty()) continue;
     const auto cell = parse_cell(text_of_cell);
     if (!cell) break;  // from_csv() tells what is wrong
-    first = first || cell->chunk == 0;
-    second = second || cell->chunk == last;
+    has_first = has_first || cell->chunk == 0;
+    has_folded = has_folded || cell->chunk == 2 * stages - 1;
+    has_mirrored = has_mirrored || cell->chunk == stages - 1;
   }
-  return first && second ? Placement::kFolded : Placement::kStraight;
+  if (has_first && has_folded) out.placement = Placement::kFolded;
+  if (has_first && has_mirrored) out.placement = Placement::kMirrored;
+  for (const std::string_view row : rows) {
+    if (row.find(kLetters[static_cast<std::size_t>(Pass::kWeightGradient)]) != row.npos) {
+      out.splits_backward = true;
+    }
+  }
+  return out;
 }
 
 Result<std::vector<StageOrder>> from_csv(const std::string& text, const Pipeline& pipeline,

@@ -81,7 +81,6 @@ struct Schedule {
   const char* source = "";
 
   bool is_made() const { return order != nullptr || orders != nullptr; }
-  bool feeds_both_ends() const { return placement == Placement::kMirrored; }
 };
 
 std::span<const Schedule* const> schedules();
@@ -97,8 +96,9 @@ std::vector<StageOrder> make_orders(ScheduleKind kind, const Pipeline& pipeline,
 std::string cell_text(const Pipeline& pipeline, std::int64_t stage, const Slot& slot);
 // The whole file: one row per stage, cells in order of execution.
 std::string to_csv(const Pipeline& pipeline, const std::vector<StageOrder>& orders);
-// Whether the file's model comes back up: its first row has the first chunk and the last.
-Placement placement_in_csv(std::string_view text);
+// A model that comes back up has its first chunk and its last in the first row; one that stands on
+// the stages twice has so many chunks as there are rows, and a straight one never has both.
+CsvForm form_of_csv(std::string_view text);
 // Errors name row and column, and a circle of stages that wait for each other. Empty cells are
 // idle.
 Result<std::vector<StageOrder>> from_csv(const std::string& text, const Pipeline& pipeline,

@@ -14,6 +14,12 @@ namespace stepcast {
 // and meets chunk c on stage c, the second half comes up and meets it on stage stages-1-c.
 enum class Placement { kStraight, kFolded, kMirrored };
 
+// How a file's order of passes stands on the stages: csv.cpp tells it by the cells.
+struct CsvForm {
+  Placement placement = Placement::kStraight;
+  bool splits_backward = false;  // has weight gradients apart
+};
+
 // A row of schedules().
 enum class ScheduleKind : std::uint8_t {};
 const char* name_of(ScheduleKind kind);

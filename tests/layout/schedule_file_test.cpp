@@ -89,10 +89,10 @@ TEST_F(ScheduleFile, MayHaveABackwardInTwoParts) {
 // copies of the model, is read as that order, on the same stages, and may end its step as that
 // schedule does.
 TEST_F(ScheduleFile, HoldsTheOrderOfEverySchedule) {
-  int folded = 0;
+  int folded = 0, mirrored = 0;
   for (std::size_t row = 0; row < schedules().size(); ++row) {
     const Schedule& rules = *schedules()[row];
-    if (!rules.is_made() || rules.feeds_both_ends()) continue;
+    if (!rules.is_made()) continue;
     const std::int64_t chunks = rules.chunks == Schedule::kSeveral    ? 3
                                 : rules.chunks == Schedule::kOneOrTwo ? 2
                                                                       : rules.chunks;
@@ -111,10 +111,12 @@ TEST_F(ScheduleFile, HoldsTheOrderOfEverySchedule) {
     ASSERT_TRUE(scenario.has_value()) << rules.name << to_string(scenario.error());
     EXPECT_EQ(make_schedule(scenario->layout, 12), orders) << rules.name;
     EXPECT_EQ(pipeline_of(scenario->layout).placement, rules.placement) << rules.name;
-    EXPECT_EQ(splits_backward(*scenario), rules.splits_backward) << rules.name;
+    EXPECT_EQ(splits_backward(scenario->layout), rules.splits_backward) << rules.name;
     folded += rules.placement == Placement::kFolded ? 1 : 0;
+    mirrored += rules.placement == Placement::kMirrored ? 1 : 0;
   }
   EXPECT_GE(folded, 5);
+  EXPECT_GE(mirrored, 1);
 }
 
 TEST_F(ScheduleFile, ValidatesAfterTheStepOnlyWithASplitBackward) {
@@ -132,6 +134,30 @@ TEST_F(ScheduleFile, ValidatesAfterTheStepOnlyWithASplitBackward) {
   const auto whole = clipped(kOneEach);
   ASSERT_FALSE(whole);
   EXPECT_EQ(whole.error().front().path, "training.grad_clip");
+}
+
+// Both copies of the model have a chunk on each stage.
+TEST_F(ScheduleFile, OfAModelThatStandsTwiceHasTwoChunksPerStage) {
+  const Pipeline pipeline{4, 2, 8, Placement::kMirrored};
+  std::ofstream(path_) << to_csv(pipeline, make_orders(schedule_named("dualpipe"), pipeline));
+  const auto with = [&](const std::string& virtual_stages) {
+    const auto document = JsonDocument::parse(
+        R"({"stepcast": 1, "model": "gpt3-13b", "cluster": {"base": "dgx-a100-80g", "gpus": 4},
+            "training": {"global_batch": 8}, "layout": {"pp": 4, "schedule": "file:)" +
+            path_ + "\"" + virtual_stages + "}}",
+        "scenario.json");
+    return read_scenario(**document, testing::source_folders());
+  };
+  const auto usual = with("");
+  ASSERT_TRUE(usual.has_value()) << to_string(usual.error());
+  EXPECT_EQ(usual->layout.virtual_stages, 2);
+  for (const char* others : {"1", "3"}) {
+    const auto refused = with(std::string(", \"virtual_stages\": ") + others);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_TRUE(std::ranges::any_of(refused.error(), [](const Error& error) {
+      return error.path == "layout.virtual_stages";
+    })) << to_string(refused.error());
+  }
 }
 
 TEST_F(ScheduleFile, ThatCannotBeReadIsNamed) {

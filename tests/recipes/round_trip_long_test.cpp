@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Export and import: what is written reads back as the scenario it was, every key of it, and the
 // remarks hold only what the format has no word for.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "core/text/escape.h"
 #include "core/text_file.h"
 #include "layout/framework.h"
+#include "layout/override.h"
 #include "layout/read_scenario.h"
 #include "places.h"
 #include "predict/prediction.h"
@@ -205,6 +207,43 @@ TEST(RoundTrip, TheTableOfPassesReadsBackToTheSameForecast) {
     if (HasFailure()) return;
   }
   EXPECT_EQ(written, testing::kAccepted) << "of " << draws;
+}
+
+// What the table cannot say is in the remarks, and nothing more is lost: whatever the schedule's
+// name stands for, and where a key says otherwise.
+TEST(RoundTrip, TheTableOfEverySchedulesPassesReadsBackWithItsRemarks) {
+  const testing::TemporaryFolder folder;
+  int compared = 0;
+  for (const char* keys : {"", R"(, "overlap": {"pp": true})", R"(, "overlap": {"pp": false})"}) {
+    for (const Schedule* rules : schedules()) {
+      if (rules->order == nullptr) continue;  // `auto` asks for prices
+      const std::string chunks =
+          rules->chunks == Schedule::kSeveral ? R"(, "virtual_stages": 2)" : "";
+      const std::string text = fmt::format(
+          R"({{"stepcast": 1, "model": "gpt3-13b", "cluster": {{"base": "dgx-a100-80g", "gpus": 8}},
+              "training": {{"global_batch": 16, "framework": "megatron"}},
+              "layout": {{"pp": 4, "tp": 2, "schedule": "{}"{}{}}}}})",
+          rules->name, chunks, keys);
+      const auto document = JsonDocument::parse(text, "named.json");
+      const auto scenario = read_scenario(**document, source_folders());
+      ASSERT_TRUE(scenario.has_value()) << to_string(scenario.error()) << text;
+      const auto exported = export_scenario(*scenario, text, "schedule", {}, source_folders());
+      ASSERT_TRUE(exported.has_value()) << to_string(exported.error());
+      folder.write("order.csv", exported->files.front().text);
+      SortedJson stated = SortedJson::parse(text);
+      for (const char* lost : {"virtual_stages", "overlap"}) stated["layout"].erase(lost);
+      stated["layout"]["schedule"] = "file:" + (folder / "order.csv");
+      for (const Setting& remark : exported->remarks) {
+        EXPECT_TRUE(apply_override(stated, remark.path, remark.value).empty()) << remark.path;
+      }
+      const auto from_file = JsonDocument::from(stated, "file.json");
+      const auto back = read_scenario(*from_file, source_folders());
+      ASSERT_TRUE(back.has_value()) << to_string(back.error()) << stated;
+      expect_same_forecast(*scenario, *back, json_text(stated));
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 3 * 14);
 }
 
 // Every case of the shipped suites that a launcher can start, in all three ways of starting it.

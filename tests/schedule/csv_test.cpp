@@ -23,9 +23,9 @@ TEST(ScheduleCsv, ReadsWhatItWritesOfEverySchedule) {
                                                                       : rules.chunks;
     const Pipeline pipeline{4, chunks, 8, rules.placement};
     const auto orders = make_orders(static_cast<ScheduleKind>(row), pipeline);
-    if (!rules.feeds_both_ends()) {
-      EXPECT_EQ(placement_in_csv(to_csv(pipeline, orders)), rules.placement) << rules.name;
-    }
+    const CsvForm form = form_of_csv(to_csv(pipeline, orders));
+    EXPECT_EQ(form.placement, rules.placement) << rules.name;
+    EXPECT_EQ(form.splits_backward, rules.splits_backward) << rules.name;
     const auto read = from_csv(to_csv(pipeline, orders), pipeline, "order.csv");
     ASSERT_TRUE(read.has_value()) << rules.name << to_string(read.error());
     EXPECT_EQ(*read, orders) << rules.name;
@@ -49,12 +49,13 @@ TEST(ScheduleCsv, ReadsAFoldedPlacement) {
 }
 
 // One stage has no way back, and three chunks of a stage go round.
-TEST(ScheduleCsv, TellsAModelThatComesBackUpByItsFirstRow) {
-  EXPECT_EQ(placement_in_csv("\n 0F0,,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n"), Placement::kFolded);
-  EXPECT_EQ(placement_in_csv("0F0,2F0,2B0,0B0\n1F0,3F0,3B0,1B0\n"), Placement::kStraight);
-  EXPECT_EQ(placement_in_csv("0F0,1F0,1B0,0B0\n"), Placement::kStraight);
-  EXPECT_EQ(placement_in_csv("0F0,x,3F0\n1F0\n"), Placement::kStraight);
-  EXPECT_EQ(placement_in_csv(""), Placement::kStraight);
+TEST(ScheduleCsv, TellsHowTheModelStandsByItsFirstRow) {
+  EXPECT_EQ(form_of_csv("0F0,1F1,1B1,0B0\n1F0,0F1,1B0,0B1\n").placement, Placement::kMirrored);
+  EXPECT_EQ(form_of_csv("\n 0F0,,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n").placement, Placement::kFolded);
+  EXPECT_EQ(form_of_csv("0F0,2F0,2B0,0B0\n1F0,3F0,3B0,1B0\n").placement, Placement::kStraight);
+  EXPECT_EQ(form_of_csv("0F0,1F0,1B0,0B0\n").placement, Placement::kStraight);
+  EXPECT_EQ(form_of_csv("0F0,x,3F0\n1F0\n").placement, Placement::kStraight);
+  EXPECT_EQ(form_of_csv("").placement, Placement::kStraight);
 }
 
 // Chunk 0 of the micro-batches that come up is on the last row.

@@ -4,6 +4,7 @@
 #include "core/data_type.h"
 #include "layout/framework_rules.h"
 #include "layout/layout.h"
+#include "layout/pipeline.h"
 #include "layout/training.h"
 #include "schedule/schedule.h"
 
@@ -20,7 +21,7 @@ bool scatters_p2p(const Layout& layout) { return layout.tp > 1 && !layout.sequen
 
 bool posts_transfers_ahead(const Layout& layout) {
   const Schedule& schedule = rules_of(layout.schedule);
-  return schedule.splits_backward || schedule.chunks != 1 ||
+  return splits_backward(layout) || schedule.chunks != 1 ||
          (schedule.from_file && layout.virtual_stages > 1);
 }
 
