@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/work_limits.h"
 #include "sim/clock_end.h"
 #include "sim/event_queue.h"
 #include "sim/fluid.h"
@@ -18,7 +19,7 @@
 namespace stepcast::sim {
 namespace {
 
-constexpr std::uint32_t kBetweenLooks = 1024;  // instants between two questions whether to stop
+constexpr std::uint64_t kBetweenLooks = 4096;  // events between two questions whether to stop
 
 class Engine {
  public:
@@ -43,11 +44,8 @@ class Engine {
     }
     start_ready();
     solve();
-    for (std::uint32_t instant = 1; !queue_.empty() && !overflow_; ++instant) {
-      if (instant % kBetweenLooks == 0 && stop_ && stop_()) {
-        stopped_ = true;
-        return;
-      }
+    while (!queue_.empty() && !overflow_) {
+      if (replay_.events >= next_look_ && is_over()) return;
       now_ps_ = queue_.next_time();
       // A task without length ends at the instant of its start, so this is a closure: ends and
       // starts of one instant commute, and the rates are solved once nothing more happens in it.
@@ -96,6 +94,12 @@ class Engine {
   };
 
   static std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
+
+  bool is_over() {
+    next_look_ = replay_.events + kBetweenLooks;
+    end_if_stopped();
+    return stopped_ = stop_ && stop_();
+  }
 
   // Moves a task to its next phase, now that the present one is over.
   void advance(std::int32_t task) {
@@ -258,6 +262,7 @@ class Engine {
   std::size_t finished_ = 0;
   bool overflow_ = false;
   TaskId endless_;
+  std::uint64_t next_look_ = kBetweenLooks;
   bool stopped_ = false;
 };
 

@@ -379,7 +379,7 @@ Command add_check(CommandLine program) {
           "accepted, as by every command that forecasts; nothing here is random")
       .shows_default();
   add_data_flag(app, flags->data);
-  return {app, [flags] { return run_check(*flags); }};
+  return within_memory_limit({app, [flags] { return run_check(*flags); }});
 }
 
 }  // namespace stepcast::cli

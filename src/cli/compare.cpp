@@ -436,7 +436,7 @@ Command add_compare(CommandLine program) {
       .one_of({"strong", "weak"});
   add_threads_flag(app, flags->threads);
   add_data_flag(app, flags->data);
-  return {app, [flags] { return run_compare(*flags); }};
+  return within_memory_limit({app, [flags] { return run_compare(*flags); }});
 }
 
 }  // namespace stepcast::cli

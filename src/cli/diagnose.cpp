@@ -161,7 +161,7 @@ Command add_diagnose(CommandLine program) {
   add_html_flag(app, flags->html);
   add_markdown_flag(app, flags->markdown);
   add_data_flag(app, flags->data);
-  return {app, [flags] { return run_diagnose(*flags); }};
+  return within_memory_limit({app, [flags] { return run_diagnose(*flags); }});
 }
 
 }  // namespace stepcast::cli

@@ -203,7 +203,7 @@ Command add_export(CommandLine program) {
       .type_name("PATH");
   app.add_switch("--quiet", flags->output.quiet, "print no notes on standard error");
   add_data_flag(app, flags->data);
-  return {app, [flags] { return run_export(*flags); }};
+  return within_memory_limit({app, [flags] { return run_export(*flags); }});
 }
 
 }  // namespace stepcast::cli

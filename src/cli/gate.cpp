@@ -190,7 +190,7 @@ Command add_gate(CommandLine program) {
   add_threads_flag(app, flags->threads);
   add_output_flags(app, flags->output, {"table"});
   add_data_flag(app, flags->data);
-  return {app, [flags] { return run_init(*flags); }};
+  return within_memory_limit({app, [flags] { return run_init(*flags); }});
 }
 
 }  // namespace stepcast::cli

@@ -265,7 +265,7 @@ Command add_plan(CommandLine program) {
       "knows\n"
       "prints what it has and exits with 0. 6: the first place does not keep --require.");
   add_plan_flags(app, *flags);
-  return {app, [flags] { return run_plan(*flags); }};
+  return within_memory_limit({app, [flags] { return run_plan(*flags); }});
 }
 
 }  // namespace stepcast::cli

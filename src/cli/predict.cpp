@@ -214,7 +214,7 @@ Command add_predict(CommandLine program) {
       .within(0, 4096)
       .shows_default();
   add_data_flag(app, flags->data);
-  return {app, [flags] { return run_predict(*flags); }};
+  return within_memory_limit({app, [flags] { return run_predict(*flags); }});
 }
 
 }  // namespace stepcast::cli

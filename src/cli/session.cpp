@@ -9,12 +9,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <thread>
 
 #include "core/atomic_file.h"
 #include "core/carried_files.h"
 #include "core/limits.h"
 #include "core/text/escape.h"
+#include "core/unit_text.h"
+#include "core/work_limits.h"
 
 namespace stepcast::cli {
 namespace fs = std::filesystem;
@@ -51,6 +54,36 @@ void add_threads_flag(CommandLine app, int& threads) {
   app.add("--threads", threads, "worker threads, 0 for all cores; changes no result")
       .within(0, 4096)
       .shows_default();
+}
+
+void add_memory_limit_flag(CommandLine app, std::string& limit) {
+  app.add("--memory-limit", limit,
+          fmt::format("refuse a forecast that needs more memory of this machine; {} GiB unless "
+                      "stated",
+                      kUsualMemoryLimit >> 30))
+      .type_name("SIZE");
+}
+
+Result<ByteCount> memory_limit_of(const std::string& limit) {
+  if (limit.empty()) return kUsualMemoryLimit;
+  const auto size = parse_bytes(limit);
+  if (size && size->value() >= 1e6 && size->value() <= 1e18) {
+    return static_cast<ByteCount>(size->value());
+  }
+  return failure({ErrorCode::kBadValue, fmt::format("'{}' is no size of memory", limit), "",
+                  "--memory-limit", "1 MB or more, as in 16GB"});
+}
+
+Command within_memory_limit(Command command) {
+  auto limit = std::make_shared<std::string>();
+  add_memory_limit_flag(command.line, *limit);
+  command.run = [limit, run = std::move(command.run)] {
+    const auto most = memory_limit_of(*limit);
+    if (!most) return report_errors(most.error());
+    const MemoryScope scope(*most);
+    return run();
+  };
+  return command;
 }
 
 int threads_of(int asked) {

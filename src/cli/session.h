@@ -9,6 +9,8 @@
 
 #include "cli/command_line.h"
 #include "core/error.h"
+#include "core/quantity.h"
+#include "core/result.h"
 #include "core/text/written.h"
 #include "report/document_form.h"
 #include "stepcast/detail/data_root.h"
@@ -46,6 +48,11 @@ void add_html_flag(CommandLine app, std::string& file);
 void add_markdown_flag(CommandLine app, std::string& file);  // beside --format, for CI
 void add_data_flag(CommandLine app, std::string& data);
 void add_threads_flag(CommandLine app, int& threads);
+void add_memory_limit_flag(CommandLine app, std::string& limit);
+// "16 GB"; the usual limit where nothing is said.
+Result<ByteCount> memory_limit_of(const std::string& limit);
+// Adds --memory-limit to a command that forecasts, and holds its forecasts to it.
+Command within_memory_limit(Command command);
 int threads_of(int asked);  // 0: as many as the machine has
 
 // `data` when given, else what STEPCAST_DATA names, else share/stepcast beside the program's

@@ -377,7 +377,7 @@ Command add_validate(CommandLine program) {
       .type_name("FILE");
   add_markdown_flag(app, flags->markdown);
   add_data_flag(app, flags->data);
-  return {app, [flags] { return run_validate(*flags); }};
+  return within_memory_limit({app, [flags] { return run_validate(*flags); }});
 }
 
 }  // namespace stepcast::cli

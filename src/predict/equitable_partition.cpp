@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/work_limits.h"
 
 namespace stepcast {
 namespace {
@@ -67,6 +68,7 @@ class Refinement {
   std::vector<std::int32_t> run() {
     for (std::int32_t v = 0; at(v) < class_of_.size(); ++v) mark(v);
     while (!marked_classes_.empty()) {
+      end_if_stopped();
       split_marked();
       for (const Change& change : changes_) announce(change);
       changes_.clear();

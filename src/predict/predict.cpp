@@ -6,8 +6,10 @@
 #include <map>
 
 #include "core/assert.h"
+#include "core/work_limits.h"
 #include "layout/scenario.h"
 #include "memory/device_footprint.h"
+#include "predict/budget.h"
 #include "predict/check_replay.h"
 #include "predict/critical_path.h"
 #include "predict/interval.h"
@@ -67,7 +69,6 @@ class Predictor {
   Result<Prediction> run();
 
  private:
-  bool is_stopped() const { return options_.stop && options_.stop(); }
   bool must_expand(const Program& program, const RankGrid& grid) const;
   Result<Simulation> settle(const SimulationInput& input);
   Seconds moment(const SimulationInput& input, const Simulation& simulation, std::size_t c,
@@ -93,9 +94,11 @@ class Predictor {
 // Replays two steps, and more until the period repeats.
 Result<Simulation> Predictor::settle(const SimulationInput& input) {
   for (std::int32_t steps = 2;; steps = kMaxSteps) {
+    if (const auto affordable = afford_replay(input, steps); !affordable) {
+      return failure(affordable.error());
+    }
     auto simulation = simulate(input, steps);
     if (!simulation) return simulation;
-    if (is_stopped()) return failure(Errors{});
     if (input.check) {
       const std::optional<std::string> broken = broken_cause(input, *simulation);
       STEPCAST_ASSERT(!broken, broken->c_str());
@@ -104,6 +107,7 @@ Result<Simulation> Predictor::settle(const SimulationInput& input) {
     for (std::int32_t step = steps - 2; step < steps; ++step) {
       timelines.emplace_back();
       for (std::size_t c = 0; c < input.symmetry.ranks.size(); ++c) {
+        end_if_stopped();
         timelines.back().push_back(
             read_timeline(input, *simulation, static_cast<std::int32_t>(c), step));
       }
@@ -129,7 +133,10 @@ Seconds Predictor::moment(const SimulationInput& input, const Simulation& simula
 
 void Predictor::read_classes(const SimulationInput& input, const Simulation& simulation) {
   std::vector<MemoryPeak> peaks;  // by stage: classes of one stage differ in time, not in memory
-  for (const Role& role : input.program.roles) peaks.push_back(replay_memory(input.program, role));
+  for (const Role& role : input.program.roles) {
+    end_if_stopped();
+    peaks.push_back(replay_memory(input.program, role));
+  }
   const ByteCount framework = framework_bytes(scenario_, options_.alone.has_value());
   for (std::size_t c = 0; c < last_.size(); ++c) {
     const Role& role = input.costs.role(static_cast<std::int32_t>(c));
@@ -281,7 +288,8 @@ void Predictor::read_lost_on_links() {
   PredictOptions apart = options_;
   apart.contention = apart.trace = false;
   const auto forecast = Predictor(scenario_, pricing_, apart).run();
-  if (!forecast) return;  // stopped
+  end_if_stopped();
+  if (!forecast) return;
   out_.lost_on_links = std::max(Seconds(0), out_.step_time - forecast->step_time);
 }
 
@@ -294,9 +302,12 @@ bool Predictor::must_expand(const Program& program, const RankGrid& grid) const 
 }
 
 Result<Prediction> Predictor::run() {
+  if (const auto affordable = afford_program(scenario_); !affordable) {
+    return failure(affordable.error());
+  }
   const RankGrid grid(scenario_.layout);
   const Program program = lower(scenario_, timed_orders(scenario_, pricing_));
-  if (is_stopped()) return failure(Errors{});
+  end_if_stopped();
   const bool alone = options_.alone.has_value();
   const RepeatedUnits units = options_.fold ? pricing_.units : RepeatedUnits{};
   const auto place = [&](const Stamps& stamps) {
@@ -309,7 +320,7 @@ Result<Prediction> Predictor::run() {
   const Symmetry symmetry =
       alone ? class_of_one(*options_.alone, grid)
             : find_symmetry(scenario_, grid, traffic, pricing_.collectives, options_.fold);
-  if (is_stopped()) return failure(Errors{});
+  end_if_stopped();
   const SendsInPasses sends = alone                 ? SendsInPasses::kNothing
                               : options_.contention ? SendsInPasses::kBesideSiblings
                                                     : SendsInPasses::kApart;
@@ -331,7 +342,7 @@ Result<Prediction> Predictor::run() {
                               profile_.host_memory,
                               options_.check};
   if (options_.check) check_program(program, grid);
-  if (is_stopped()) return failure(Errors{});
+  end_if_stopped();
   auto simulation = settle(input);
   if (!simulation) return failure(simulation.error());
   out_.simulated_tasks = simulation->task_count;
@@ -342,6 +353,10 @@ Result<Prediction> Predictor::run() {
   if (!alone) read_rates(program);  // one rank's step says little of how many tokens all get done
   read_memory();
   if (options_.trace) {
+    const auto affordable = options_.kernels ? afford_kernels(input) : Result<void>();
+    if (!affordable) {
+      return failure(affordable.error());
+    }
     sim::Time origin = last_.front().step_begin;
     for (const ClassTimeline& timeline : last_) origin = std::min(origin, timeline.step_begin);
     record_trace(input, *simulation, origin, options_.kernels, out_);
@@ -357,7 +372,12 @@ Result<Prediction> Predictor::run() {
 
 Result<Prediction> predict(const Scenario& scenario, const Pricing& pricing,
                            const PredictOptions& options) {
-  return Predictor(scenario, pricing, options).run();
+  const StopScope scope(options.stop);
+  try {
+    return Predictor(scenario, pricing, options).run();
+  } catch (const Stopped&) {
+    return failure(Errors{});
+  }
 }
 
 Result<Prediction> predict(const Scenario& scenario, const DataFolders& folders,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/work_limits.h"
 #include "predict/attribution.h"
 #include "predict/memory_replay.h"
 #include "predict/prediction.h"
@@ -139,6 +140,7 @@ void record_trace(const SimulationInput& input, const Simulation& simulation, si
                   bool kernels, Prediction& prediction) {
   const auto& step = simulation.tasks.back();
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(step.size()); ++c) {
+    end_if_stopped();
     const Role& role = input.costs.role(c);
     const auto& tasks = step[static_cast<std::size_t>(c)];
     OperationTrace operations(input, simulation, origin, c, kernels, prediction);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/work_limits.h"
 #include "layout/packed_documents.h"
 #include "layout/scenario.h"
 #include "predict/traffic.h"
@@ -36,6 +37,7 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
       std::tuple<std::vector<std::optional<GroupShape>>, std::vector<DeviceId>, SiblingLinks>;
   std::map<Placed, std::int32_t> known;
   for (const std::vector<RankId>& ranks : symmetry.ranks) {
+    end_if_stopped();
     const RankId rank = ranks.front();
     // Two groups of GPUs of one shape cost the same. Groups without a shape are told apart by their
     // devices: curves among processors are measured between particular nodes.

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "core/work_limits.h"
 #include "layout/scenario.h"
 #include "program/run_key.h"
 #include "program/walk.h"
@@ -129,6 +130,7 @@ GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGr
   std::ranges::set_union(messages.issued, messages.in_blocks, std::back_inserter(out.messages));
   MessagePrices prices(costs, out.messages);
   for (GroupOrbit& orbit : out.orbits) {
+    end_if_stopped();
     const std::vector<DeviceId> devices = devices_of(orbit.members);
     const std::vector<CollectivePrice>& of_group = prices.of(devices);
     std::map<Way, std::int32_t> known;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/work_limits.h"
 #include "layout/scenario.h"
 #include "predict/check_replay.h"
 #include "program/pass_pair.h"
@@ -53,6 +54,7 @@ void WorkloadBuilder::plan_hosts() {
     for (const std::int32_t c : rank_classes) {
       plan_of_[static_cast<std::size_t>(c)] = plans_.size();
     }
+    end_if_stopped();
     plans_.push_back(plan_host(in_, shapes_, rank_classes, key.second));
   }
 }
@@ -323,6 +325,7 @@ void WorkloadBuilder::add_step(const std::vector<std::int32_t>& begin) {
   }
   collectives_.assign(static_cast<std::size_t>(shapes_.meetings()), {});
   for (std::int32_t c = 0; c < classes(); ++c) {
+    end_if_stopped();
     met_.assign(static_cast<std::size_t>(shapes_.meetings()), 0);
     const std::int32_t first = begin[static_cast<std::size_t>(c)];
     // Data loading, logging and the loss scale: host work between steps.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/work_limits.h"
 #include "layout/pipeline.h"
 #include "layout/recomputed_layers.h"
 #include "layout/scenario.h"
@@ -227,6 +228,7 @@ void Lowering::add_unit_blocks(const RoleBuilder& builder, StepBlocks& blocks) {
 Program Lowering::run() {
   lay_out_chunks();
   for (Role& role : program_.roles) {
+    end_if_stopped();
     finish_role(role);
     const std::vector<MuonShare> shares = muon_shares(scenario_, program_, role);
     StepBlocks blocks{.zero_gradients = add(lower_zero_gradients(scenario_, role)),

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/work_limits.h"
 #include "schedule/greedy_orders.h"
 #include "schedule/order_replay.h"
 #include "schedule/schedule.h"
@@ -79,6 +80,7 @@ class Search {
 };
 
 std::optional<Found> Search::judged(std::vector<StageOrder> orders) const {
+  end_if_stopped();
   const auto span = replay_orders(pipeline_, times_, orders);
   if (!span) return std::nullopt;
   Found found{std::move(orders), 0, step_of(*span, times_), std::ranges::max(span->held)};

@@ -2,6 +2,7 @@
 #include "stepcast/check.h"
 
 #include "core/gathered_errors.h"
+#include "core/work_limits.h"
 #include "report/check_report.h"
 #include "stepcast/detail/data_root.h"
 #include "stepcast/detail/made_suite.h"
@@ -15,6 +16,27 @@ struct CheckOutcome::Made {
   GateOutcome gate;
 };
 
+namespace {
+
+Result<CheckReport> report_of(const std::vector<Suite>& suites, int threads,
+                              const std::function<bool()>& stop) {
+  std::vector<stepcast::Suite> read;
+  for (const Suite& suite : suites) read.push_back(suite.made().suite);
+  CheckOptions options;
+  options.threads = threads;
+  options.stop = stop;
+  const StopScope scope(stop);
+  try {
+    auto report = stepcast::check(read, suites.front().made().data.root().folders, options);
+    end_if_stopped();
+    return report;
+  } catch (const Stopped&) {
+    return failure(Errors{});
+  }
+}
+
+}  // namespace
+
 Result<CheckOutcome> check(const std::vector<Suite>& suites,
                            const std::vector<std::string>& tolerances, int threads,
                            const std::function<bool()>& stop) {
@@ -23,18 +45,13 @@ Result<CheckOutcome> check(const std::vector<Suite>& suites,
   if (suites.empty()) {
     return failure({ErrorCode::kMissingKey, "no suite is given", "", "", "Suite::load reads one"});
   }
-  std::vector<stepcast::Suite> read;
-  for (const Suite& suite : suites) read.push_back(suite.made().suite);
-  CheckOptions options;
-  options.threads = threads;
-  options.stop = stop;
-  auto report = stepcast::check(read, suites.front().made().data.root().folders, options);
-  if (stop && stop()) return failure(Errors{});
-  if (!report.refused.empty()) return failure(report.refused);
-  auto gate = judge(report, *limits);
+  auto report = report_of(suites, threads, stop);
+  if (!report) return failure(report.error());
+  if (!report->refused.empty()) return failure(report->refused);
+  auto gate = judge(*report, *limits);
   if (!gate) return failure(gate.error());
   return CheckOutcome(std::make_shared<const CheckOutcome::Made>(
-      CheckOutcome::Made{std::move(report), std::move(*gate)}));
+      CheckOutcome::Made{std::move(*report), std::move(*gate)}));
 }
 
 bool CheckOutcome::passed() const { return made_->gate.broken.empty(); }

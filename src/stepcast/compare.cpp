@@ -11,6 +11,7 @@
 #include "core/machine_errors.h"
 #include "core/parallel.h"
 #include "core/text/escape.h"
+#include "core/work_limits.h"
 #include "layout/read_scenario.h"
 #include "report/compare_report.h"
 #include "stepcast/detail/data_root.h"
@@ -81,13 +82,18 @@ Result<Comparison> compare(const std::vector<Scenario>& scenarios, int threads,
   if (Errors errors = two_of_one_name(scenarios); !errors.empty()) {
     return failure(std::move(errors));
   }
+  const StopScope scope(stop);
   CompareReport report;
   report.keys = {kFilesKey};
   report.points.resize(scenarios.size());
-  run_in_parallel(threads, scenarios.size(), [&](std::size_t, std::size_t i) {
-    report.points[i] = point_of(scenarios[i], scenarios.size() <= 2, stop);
-  });
-  if (stop && stop()) return failure(Errors{});
+  try {
+    run_in_parallel(threads, scenarios.size(), [&](std::size_t, std::size_t i) {
+      report.points[i] = point_of(scenarios[i], scenarios.size() <= 2, stop);
+    });
+    end_if_stopped();
+  } catch (const Stopped&) {
+    return failure(Errors{});
+  }
   Errors refused, all;
   for (const ComparedPoint& point : report.points) {
     add_new(refused_by_machine(point.errors), refused);

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "core/work_limits.h"
 #include "cost/profile.h"
 #include "layout/scenario.h"
 #include "plan/offers/layout_ranking.h"
@@ -97,7 +98,9 @@ Result<std::string> Prediction::memory_timeline() const {
   return memory_timeline_json(made_->prediction).text();
 }
 
-Result<Prediction> predict(const Scenario& scenario, const PredictOptions& options) {
+namespace {
+
+Result<Prediction> whole_prediction(const Scenario& scenario, const PredictOptions& options) {
   const DataRoot& data = scenario.data().root();
   auto read_one = apply_what_ifs(read(scenario), options.what_if);
   if (!read_one) return failure(read_one.error());
@@ -118,6 +121,17 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
   return Prediction(std::make_shared<const Prediction::Made>(
       Prediction::Made{std::move(*read_one), std::move(*prediction), *run, std::move(recorded),
                        std::move(profile), options.seed, options.timeline, options.pictures}));
+}
+
+}  // namespace
+
+Result<Prediction> predict(const Scenario& scenario, const PredictOptions& options) {
+  const StopScope scope(options.stop);
+  try {
+    return whole_prediction(scenario, options);
+  } catch (const Stopped&) {
+    return failure(Errors{});
+  }
 }
 
 }  // namespace stepcast::api

@@ -98,8 +98,7 @@ CheckReport check(const std::vector<Suite>& suites, const DataFolders& folders,
   report.cases.resize(jobs.size());
   std::atomic<std::size_t> done = 0;
   std::vector<Errors> refused(jobs.size());
-  run_in_parallel(options.threads, jobs.size(), [&](std::size_t, std::size_t i) {
-    if (options.stop && options.stop()) return;
+  const auto predict_one = [&](std::size_t, std::size_t i) {
     CaseResult& result = report.cases[i];
     try {
       refused[i] = predict_case(*jobs[i].suite, *jobs[i].test_case, folders, options, result);
@@ -110,7 +109,8 @@ CheckReport check(const std::vector<Suite>& suites, const DataFolders& folders,
       result.failed = std::string("internal error: ") + error.what();
     }
     if (options.progress) options.progress(++done, jobs.size());
-  });
+  };
+  run_in_parallel(options.threads, jobs.size(), predict_one, options.stop);
   for (const Errors& errors : refused) add_new(errors, report.refused);
   report.summary = summarise(report.cases);
   return report;

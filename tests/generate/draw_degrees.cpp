@@ -102,7 +102,7 @@ bool takes(const Schedule& schedule, const Sketch& s) {
                       schedule.placement == Placement::kFolded ||
                       schedule.chunks == Schedule::kOneOrTwo;
   if (s.pp == 1) return !staged;
-  if (schedule.feeds_both_ends()) {
+  if (schedule.placement == Placement::kMirrored) {
     return s.pp % 2 == 0 && s.pp <= s.model.layers && s.zero <= 1;
   }
   const std::int64_t chunks = std::max<std::int64_t>(several ? 2 : 1, schedule.chunks);

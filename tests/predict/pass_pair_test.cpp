@@ -183,7 +183,7 @@ TEST(PassPair, DualPipePairsADirectionWithTheOther) {
   for (const char* schedule : {"dualpipe", "dualpipev"}) {
     const Scenario scenario = with_experts(overlapped(4, 2, schedule));
     const Program program = lower(scenario);
-    const bool mirrored = rules_of(scenario.layout.schedule).feeds_both_ends();
+    const bool mirrored = rules_of(scenario.layout.schedule).placement == Placement::kMirrored;
     for (const Role& role : each_of(program.roles)) {
       std::int64_t pairs = 0;
       for (std::size_t i = 0; i < role.instructions.size(); ++i) {

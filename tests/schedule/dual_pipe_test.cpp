@@ -134,7 +134,7 @@ TEST(DualPipe, OrderIsTheAuthorsOwn) {
 TEST(DualPipe, BubbleOfPairsThatRunTogetherIsTheClosedForm) {
   for (const char* name : {"dualpipe", "dualpipev"}) {
     const ScheduleKind kind = schedule_named(name);
-    const bool mirrored = rules_of(kind).feeds_both_ends();
+    const bool mirrored = rules_of(kind).placement == Placement::kMirrored;
     for (std::int64_t stages = 2; stages <= 12; stages += 2) {
       for (std::int64_t m = 2 * stages; m <= 4 * stages; m += 2) {
         for (const PassWork& work : {PassWork{1, 1, 1, 2}, PassWork{1, 1, 1, 3},

@@ -36,7 +36,7 @@ Case random_case(std::mt19937& random) {
   const std::int64_t chunks = several                               ? 1 + up_to(4)
                               : rules.chunks == Schedule::kOneOrTwo ? up_to(2)
                                                                     : rules.chunks;
-  const std::int64_t even = rules.feeds_both_ends() ? 2 : 1;
+  const std::int64_t even = rules.placement == Placement::kMirrored ? 2 : 1;
   const std::int64_t stages = even * (several ? 1 + up_to(7) : up_to(9));
   if (rules.whole_groups && up_to(2) == 1) {  // a last group of as many as stages, or more
     const std::int64_t group = stages + up_to(4) - 1;
