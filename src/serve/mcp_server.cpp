@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <new>
+#include <vector>
 
 #include "core/json_tree.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
+#include "core/work_limits.h"
 
 namespace stepcast {
 namespace {
@@ -54,8 +58,14 @@ std::string failed(const Json& id, const Failure& failure) {
 // One request, with what its revision asks of an answer.
 class Request {
  public:
-  Request(const ToolContext& context, const std::string& version, const Json& message)
-      : context_(context), version_(version), message_(message) {
+  Request(const ToolContext& context, const std::string& version,
+          const std::vector<McpTool>& tools, const Json& message,
+          const std::function<bool()>& cancelled)
+      : context_(context),
+        version_(version),
+        tools_(tools),
+        message_(message),
+        cancelled_(cancelled) {
     static const Json none = Json::object();
     params_ = message.contains("params") ? &message["params"] : &none;
     if (!params_->is_object() || !params_->contains("_meta")) return;
@@ -121,7 +131,7 @@ class Request {
 
   Json tool_list() const {
     Json out{{"tools", Json::array()}};
-    for (const McpTool& tool : mcp_tools()) {
+    for (const McpTool& tool : tools_) {
       out["tools"].push_back({{"name", tool.name},
                               {"title", tool.title},
                               {"description", tool.description},
@@ -145,17 +155,17 @@ class Request {
       return failed(id(), {kInvalidParams, "tools/call needs the name of a tool"});
     }
     const auto tool =
-        std::ranges::find_if(mcp_tools(), [&](const McpTool& one) { return *name == one.name; });
-    if (tool == mcp_tools().end()) {
+        std::ranges::find_if(tools_, [&](const McpTool& one) { return *name == one.name; });
+    if (tool == tools_.end()) {
       std::vector<std::string> names;
-      for (const McpTool& one : mcp_tools()) names.emplace_back(one.name);
+      for (const McpTool& one : tools_) names.emplace_back(one.name);
       return failed(id(), {kInvalidParams,
                            fmt::format("there is no tool '{}': use {}",
                                        name->get<std::string>().substr(0, 60), one_of(names))});
     }
     static const Json none = Json::object();
     const auto arguments = params_->find("arguments");
-    const auto answer = tool->call(context_, arguments == params_->end() ? none : *arguments);
+    const auto answer = answer_of(*tool, arguments == params_->end() ? none : *arguments);
     const std::string text = answer ? json_text(*answer) : to_string(answer.error());
     Json out;
     out["content"] = Json::array({{{"type", "text"}, {"text", text}}});
@@ -163,16 +173,48 @@ class Request {
     return done(std::move(out));
   }
 
+  // Whatever goes wrong in a tool is the answer to this call, and no end of the server.
+  Result<Json> answer_of(const McpTool& tool, const Json& arguments) const {
+    using Clock = std::chrono::steady_clock;
+    const std::chrono::duration<double> limit(context_.time_limit.value());
+    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
+    const std::function<bool()> is_over = [&] {
+      return Clock::now() >= end || (cancelled_ && cancelled_());
+    };
+    const StopScope time(is_over);
+    const MemoryScope memory(context_.memory_limit);
+    try {
+      auto answer = tool.call(context_, arguments);
+      return answer || !answer.error().empty() ? answer : failure(late());
+    } catch (const Stopped&) {
+      return failure(late());
+    } catch (const std::bad_alloc&) {
+      return failure({ErrorCode::kIo, "no memory is left", "", "", "ask for less"});
+    } catch (const std::exception& error) {
+      return failure({ErrorCode::kNotSupported, fmt::format("internal error: {}", error.what()), "",
+                      "", "a mistake of the program: please report it with this call"});
+    }
+  }
+
+  Error late() const {
+    return {ErrorCode::kIllegal,
+            fmt::format("the call took longer than {:.0f} s", context_.time_limit.value()), "", "",
+            "ask for less, or start the server with a larger --time-limit"};
+  }
+
   const ToolContext& context_;
   const std::string& version_;
+  const std::vector<McpTool>& tools_;
   const Json& message_;
+  const std::function<bool()>& cancelled_;
   const Json* params_;
   Json asked_ = nullptr;  // the revision that the request names
 };
 
 }  // namespace
 
-std::optional<std::string> McpServer::answer(std::string_view message) const {
+std::optional<std::string> McpServer::answer(std::string_view message,
+                                             const std::function<bool()>& cancelled) const {
   const auto parsed = parse_ordered_json(message, "");
   if (!parsed) return failed(nullptr, {kParseError, to_string(parsed.error().front())});
   if (!parsed->is_object()) {
@@ -191,7 +233,7 @@ std::optional<std::string> McpServer::answer(std::string_view message) const {
   }
   if (!names_id) return std::nullopt;  // a notification
   if (!good_id) return failed(nullptr, {kInvalidRequest, "an id is text or a whole number"});
-  return Request(context_, version_, *parsed).answer();
+  return Request(context_, version_, tools_, *parsed, cancelled).answer();
 }
 
 std::string McpServer::too_long() const {

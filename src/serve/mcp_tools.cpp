@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "core/json_tree.h"
 #include "serve/short_answers.h"
 #include "serve/tool_arguments.h"
@@ -18,32 +16,17 @@ namespace {
 constexpr std::size_t kMostCompared = 16;
 constexpr std::int64_t kMostPlaces = 10;
 constexpr std::int64_t kMostErrors = 50;
-
-// Says when a call has had its time.
-std::function<bool()> deadline(const ToolContext& context) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                      std::chrono::duration<double>(context.time_limit.value()));
-  return [end] { return Clock::now() >= end; };
-}
-
-// A call that ended with a list of no errors had no more time.
-Errors or_late(Errors errors, const ToolContext& context) {
-  if (!errors.empty()) return errors;
-  return {{ErrorCode::kIllegal,
-           fmt::format("the call took longer than {:.0f} s", context.time_limit.value()), "", "",
-           "ask for less, or start the server with a larger --time-limit"}};
-}
+// Of a call's time. A search that ends then can still say what it has found.
+constexpr double kSearchShare = 0.9;
 
 Result<Json> call_predict(const ToolContext& context, const Json& given) {
   ToolArguments arguments(context.data, given);
   const auto scenario = arguments.scenario();
   api::PredictOptions options;
   options.what_if = arguments.texts("what_if");
-  options.stop = deadline(context);
   if (Errors errors = arguments.errors(); !errors.empty()) return failure(std::move(errors));
   const auto prediction = api::predict(*scenario, options);
-  if (!prediction) return failure(or_late(prediction.error(), context));
+  if (!prediction) return failure(prediction.error());
   return short_prediction(*prediction);
 }
 
@@ -53,10 +36,10 @@ Result<Json> search(const ToolContext& context, ToolArguments& arguments,
   const auto places = arguments.integer("places", 3, 1, kMostPlaces);
   if (Errors errors = arguments.errors(); !errors.empty()) return failure(std::move(errors));
   options.top = places;
-  options.time_limit = context.time_limit;
+  options.time_limit = kSearchShare * context.time_limit;
   options.threads = context.threads;
   const auto plan = api::plan(*scenario, options);
-  if (!plan) return failure(or_late(plan.error(), context));
+  if (!plan) return failure(plan.error());
   return short_plan(*plan, static_cast<std::size_t>(places));
 }
 
@@ -82,8 +65,8 @@ Result<Json> call_compare(const ToolContext& context, const Json& given) {
   ToolArguments arguments(context.data, given);
   const auto scenarios = arguments.scenarios(kMostCompared);
   if (Errors errors = arguments.errors(); !errors.empty()) return failure(std::move(errors));
-  const auto comparison = api::compare(scenarios, context.threads, deadline(context));
-  if (!comparison) return failure(or_late(comparison.error(), context));
+  const auto comparison = api::compare(scenarios, context.threads);
+  if (!comparison) return failure(comparison.error());
   return short_comparison(*comparison);
 }
 
@@ -95,8 +78,8 @@ Result<Json> call_check(const ToolContext& context, const Json& given) {
   if (Errors errors = arguments.errors(); !errors.empty()) return failure(std::move(errors));
   const auto suite = api::Suite::load(context.data, *name);
   if (!suite) return failure(suite.error());
-  const auto outcome = api::check({*suite}, tolerances, context.threads, deadline(context));
-  if (!outcome) return failure(or_late(outcome.error(), context));
+  const auto outcome = api::check({*suite}, tolerances, context.threads);
+  if (!outcome) return failure(outcome.error());
   return short_check(*outcome, static_cast<std::size_t>(cases));
 }
 
@@ -236,11 +219,11 @@ McpTool explain_key_tool() {
 McpTool list_tool() {
   return {
       "list", "List what there is",
-      "Lists shipped models, clusters, gpus, schedules, keys or suites. A list of more than a few "
-      "tells names alone; a filter shows single entries whole.",
+      "Lists shipped models, clusters, gpus, schedules, keys, figures, documents or suites. A list of "
+      "more than a few tells names alone; a filter shows single entries whole.",
       [](const ToolContext&) {
         return object_schema(
-            {{"topic", text_schema("models, clusters, gpus, schedules, keys or suites")},
+            {{"topic", text_schema("models, clusters, gpus, schedules, keys, figures, documents or suites")},
              {"filter", text_schema("only names that contain this")}},
             1);
       },

@@ -10,6 +10,7 @@
 #include "core/json_fwd.h"
 #include "core/quantity.h"
 #include "core/result.h"
+#include "core/work_limits.h"
 #include "stepcast/data.h"
 
 namespace stepcast {
@@ -18,6 +19,7 @@ struct ToolContext {
   api::Data data;
   Seconds time_limit{30};  // of one call
   int threads = 1;
+  ByteCount memory_limit = kUsualMemoryLimit;  // of one forecast
 };
 
 struct McpTool {
@@ -26,7 +28,8 @@ struct McpTool {
   const char* description;
   // An object of JSON Schema 2020-12.
   Json (*schema)(const ToolContext& context);
-  // The answer as JSON. Errors: what is wrong with the arguments, each with its remedy.
+  // The answer as JSON. Errors: what is wrong with the arguments, each with its remedy. None, or
+  // Stopped: the call has had its time (core/work_limits.h).
   Result<Json> (*call)(const ToolContext& context, const Json& arguments);
 };
 

@@ -5,9 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
+
+#include "core/assert.h"
 
 namespace stepcast {
 namespace {
@@ -209,6 +212,45 @@ TEST_F(Dialogue, ACallThatTakesTooLongEnds) {
   EXPECT_TRUE(result.at("isError").get<bool>());
   EXPECT_NE(result.at("content").at(0).at("text").get<std::string>().find("took longer"),
             std::string::npos);
+}
+
+TEST_F(Dialogue, EveryTopicThatIsNamedCanBeListed) {
+  for (const char* topic : {"models", "clusters", "gpus", "schedules", "keys", "figures",
+                            "documents", "suites"}) {
+    const json listed = answer_of("list", {{"topic", topic}});
+    const json& names = listed.is_object() ? listed.at("names") : listed;
+    EXPECT_GT(names.size(), 3u) << topic;
+  }
+  EXPECT_EQ(answer_of("list", {{"topic", "figures"}}).at("names").at(0).get<std::string>(),
+            "step_time_s");
+}
+
+// Whatever a tool throws is the answer to its call.
+TEST_F(Dialogue, NoToolEndsTheServer) {
+  const auto schema = [](const ToolContext&) { return Json::object(); };
+  const std::vector<McpTool> tools{
+      {"asserts", "", "", schema,
+       [](const ToolContext&, const Json&) -> Result<Json> {
+         STEPCAST_ASSERT(false, "a mistake");
+         return Json();
+       }},
+      {"fills", "", "", schema,
+       [](const ToolContext&, const Json&) -> Result<Json> { throw std::bad_alloc(); }},
+      {"stops", "", "", schema,
+       [](const ToolContext&, const Json&) -> Result<Json> { throw Stopped(); }}};
+  const McpServer broken({*api::Data::open(source_folder())}, "0.1.0", tools);
+  const auto text_of = [&](const char* name) {
+    const json request{{"jsonrpc", "2.0"},
+                       {"id", 1},
+                       {"method", "tools/call"},
+                       {"params", {{"name", name}}}};
+    const json result = read(broken.answer(request.dump())).at("result");
+    EXPECT_TRUE(result.at("isError").get<bool>());
+    return result.at("content").at(0).at("text").get<std::string>();
+  };
+  EXPECT_NE(text_of("asserts").find("a mistake"), std::string::npos);
+  EXPECT_NE(text_of("fills").find("no memory is left"), std::string::npos);
+  EXPECT_NE(text_of("stops").find("took longer"), std::string::npos);
 }
 
 TEST_F(Dialogue, MessagesThatAreNoRequestsGetTheErrorsOfJsonRpc) {
