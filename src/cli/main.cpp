@@ -103,6 +103,7 @@ int run_command(const CLI::App& program, const std::vector<Command>& commands) {
 int run(int argc, char** argv) {
   // A closed pipe is then an error of write, reported as any other.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that grows beyond a limit
   // A parent may have left it ignored, which would hide how ranks end.
   std::signal(SIGCHLD, SIG_DFL);
   CLI::App program(
@@ -149,7 +150,10 @@ int main(int argc, char** argv) {
     stepcast::cli::tell_out_of_memory();
     return stepcast::cli::kUsageError;
   } catch (const std::system_error& error) {
-    stepcast::cli::tell_line(fmt::format("error: {}", error.what()));
+    // The library of C++ says no more of a thread that cannot be started.
+    const bool of_thread = error.code() == std::errc::resource_unavailable_try_again;
+    stepcast::cli::tell_line(fmt::format(
+        "error: {}{}", of_thread ? "no thread can be started: " : "", error.what()));
     return stepcast::cli::kUsageError;
   } catch (const std::exception& error) {
     stepcast::cli::tell_line(fmt::format("internal error: {}", error.what()));

@@ -13,6 +13,7 @@
 #include "core/atomic_file.h"
 #include "core/failed_write.h"
 #include "core/gathered_errors.h"
+#include "launch/signal_watch.h"
 
 namespace stepcast::cli {
 namespace {
@@ -115,7 +116,12 @@ Errors Output::deliver(std::vector<FinishedResult>& left) const {
   std::vector<AtomicFile> written;
   Errors errors;
   left = all();
+  const SignalWatch signals;  // else what has no name yet would stay behind
   for (const File& file : files_) {
+    if (signals.count() > 0) {
+      left.clear();
+      return {{ErrorCode::kIo, "interrupted: no file was written", "", "", ""}};
+    }
     written.emplace_back(file.path);
     const auto done = written.back().write(file.content.text());
     if (!done) append(errors, done.error());

@@ -61,8 +61,13 @@ bool is_special_file(const std::string& path) {
 }
 
 std::string file_behind_links(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as many as the kernel follows
   std::error_code none;
-  const fs::path resolved = fs::canonical(path, none);
+  fs::path at = fs::absolute(path, none);
+  for (int links = 0; links < kMostLinks && fs::is_symlink(at, none); ++links) {
+    at = at.parent_path() / fs::read_symlink(at, none);
+  }
+  const fs::path resolved = fs::weakly_canonical(at, none);
   return none ? path : resolved.string();
 }
 

@@ -14,8 +14,9 @@
 
 namespace stepcast {
 
-bool is_special_file(const std::string& path);           // there, and not a regular file
-std::string file_behind_links(const std::string& path);  // `path` itself when nothing is there
+bool is_special_file(const std::string& path);  // there, and not a regular file
+// One name for each file, which may not be there yet: without links, "." and "..".
+std::string file_behind_links(const std::string& path);
 
 // Whether a file of this folder can be written now: one that has no name, and is gone at once,
 // takes a block of the disk. errno on failure.

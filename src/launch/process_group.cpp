@@ -87,7 +87,7 @@ struct Child {
                      (*child.working_folder == '\0' || ::chdir(child.working_folder) == 0);
   if (ready) {
     // An ignored signal stays ignored across exec.
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD, SIGXFSZ}) {
       ::signal(signal, SIG_DFL);
     }
     sigset_t none;

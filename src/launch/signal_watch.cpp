@@ -9,8 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <mutex>
-
-#include "core/assert.h"
+#include <system_error>
 
 namespace stepcast {
 namespace {
@@ -42,7 +41,9 @@ void note(int signal) {
 }
 
 void install() {
-  STEPCAST_ASSERT(::pipe2(noted.pipe.data(), O_CLOEXEC | O_NONBLOCK) == 0, "no files left");
+  if (::pipe2(noted.pipe.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    throw std::system_error(errno, std::generic_category(), "signals cannot be watched");
+  }
   noted.first = 0;
   noted.count = 0;
   struct sigaction action {};
@@ -69,7 +70,8 @@ void restore() {
 
 SignalWatch::SignalWatch() {
   const std::lock_guard lock(noted.mutex);
-  if (noted.watches++ == 0) install();
+  if (noted.watches == 0) install();
+  ++noted.watches;
 }
 
 SignalWatch::~SignalWatch() {

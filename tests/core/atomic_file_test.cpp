@@ -87,6 +87,27 @@ TEST(AtomicFile, ALinkStaysAndItsTargetChanges) {
   EXPECT_EQ(folder.text("real.txt"), "new");
 }
 
+TEST(AtomicFile, ALinkToWhatIsNotThereStays) {
+  const TemporaryFolder folder;
+  fs::create_symlink("real.txt", folder / "link.txt");
+  ASSERT_TRUE(write_file_atomically(folder / "link.txt", "new"));
+  EXPECT_TRUE(fs::is_symlink(folder / "link.txt"));
+  EXPECT_EQ(folder.text("real.txt"), "new");
+}
+
+// Two flags that name one file are told apart from two files by this.
+TEST(AtomicFile, AFileThatIsNotThereYetHasOneName) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "deep");
+  fs::create_directory_symlink(folder / "deep", folder / "alias");
+  const std::string name = file_behind_links(folder / "deep/a.txt");
+  for (const char* other : {"deep/./a.txt", "deep/../deep/a.txt", "alias/a.txt"}) {
+    EXPECT_EQ(file_behind_links(folder / other), name) << other;
+  }
+  EXPECT_NE(file_behind_links(folder / "a.txt"), name);
+  EXPECT_EQ(file_behind_links("./a.txt"), file_behind_links("a.txt"));
+}
+
 TEST(AtomicFile, KeepsTheModeOfTheOldFileAndObeysTheUmaskForANewOne) {
   const TemporaryFolder folder;
   folder.write("old.txt", "old");

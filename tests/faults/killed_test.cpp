@@ -7,6 +7,7 @@
 #include <sstream>
 #include <thread>
 
+#include "core/file_size_limit.h"
 #include "faults/fault.h"
 #include "places.h"
 #include "scenario_text.h"
@@ -88,6 +89,49 @@ TEST(Killed, ARunLeavesAFolderThatTheNextOneRemovesAndThatOfALivingOneStays) {
   ::kill(running[1], SIGTERM);
   ::waitpid(running[1], nullptr, 0);
   EXPECT_TRUE(fs::is_empty(folder / "tmp"));  // nor has Open MPI left anything beside them
+}
+
+// A hundred files are written under other names before the first gets its own.
+TEST(Killed, AnExportThatIsToldToEndLeavesNoFileWithoutItsName) {
+  const Folder folder;
+  const fs::path out = folder / "traces";
+  const pid_t exporting =
+      start({"export", "--model", "gpt2", "--cluster", "dgx-h100x16", "--global-batch", "128",
+             "--seq", "512", "--to", "chakra", "-o", out.string() + "/"});
+  const auto has_begun = [&] { return fs::exists(out) && !fs::is_empty(out); };
+  while (!has_begun()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ::kill(exporting, SIGTERM);
+  int status = 0;
+  ::waitpid(exporting, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 0) return;  // it had written all of them before
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+  EXPECT_FALSE(fs::exists(out));
+}
+
+// As a full disk does, and not by a signal that ends the program.
+TEST(Killed, AFileThatGrowsBeyondALimitIsAnError) {
+  const Folder folder;
+  write_file(folder / "old.html", "old");
+  Outcome outcome;
+  {
+    const FileSizeLimit limit(4096);
+    std::signal(SIGXFSZ, SIG_DFL);  // as the program finds it
+    outcome = run({"predict", "--model", "gpt2", "--cluster", "dgx-h100x1", "--global-batch", "8",
+                   "--quiet", "-o", folder / "out.txt", "--html", folder / "old.html"});
+  }
+  EXPECT_EQ(outcome.code, 2) << outcome.error;
+  EXPECT_TRUE(has(outcome.error, "File too large")) << outcome.error;
+  EXPECT_EQ(read_file(folder / "old.html"), "old");
+}
+
+// Nothing but the standard streams and one more can be opened.
+TEST(Killed, WithoutFilesToWatchSignalsWithIsNoMistakeOfTheProgram) {
+  const Outcome outcome = run_program(
+      "/bin/sh", {"-c", "ulimit -n 4; exec \"$@\"", "sh", program_path(), "plan", "--model", "gpt2",
+                  "--cluster", "dgx-h100x1", "--global-batch", "8", "--time-limit", "1"});
+  EXPECT_EQ(outcome.code, 2) << outcome.error;
+  EXPECT_TRUE(has(outcome.error, "Too many open files")) << outcome.error;
 }
 
 }  // namespace
