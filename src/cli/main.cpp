@@ -152,8 +152,8 @@ int main(int argc, char** argv) {
   } catch (const std::system_error& error) {
     // The library of C++ says no more of a thread that cannot be started.
     const bool of_thread = error.code() == std::errc::resource_unavailable_try_again;
-    stepcast::cli::tell_line(fmt::format(
-        "error: {}{}", of_thread ? "no thread can be started: " : "", error.what()));
+    stepcast::cli::tell_line(
+        fmt::format("error: {}{}", of_thread ? "no thread can be started: " : "", error.what()));
     return stepcast::cli::kUsageError;
   } catch (const std::exception& error) {
     stepcast::cli::tell_line(fmt::format("internal error: {}", error.what()));

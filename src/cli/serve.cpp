@@ -43,9 +43,9 @@ int serve(const McpServer& server) {
     }
   }
   if (lines.failed() == 0) return kOk;
-  return report_errors({{ErrorCode::kIo,
-                         fmt::format("cannot be read: {}", std::strerror(lines.failed())),
-                         "standard input", "", ""}});
+  return report_errors(
+      {{ErrorCode::kIo, fmt::format("cannot be read: {}", std::strerror(lines.failed())),
+        "standard input", "", ""}});
 }
 
 int run_serve(const ServeFlags& flags) {
@@ -64,9 +64,9 @@ int run_serve(const ServeFlags& flags) {
     if (!is_carried(folder)) folders.push_back(folder);
   }
   if (const auto bound = bind_reads_below(folders); !bound) return report_errors(bound.error());
-  return serve(McpServer({std::move(*data), Seconds(flags.time_limit_s), threads_of(flags.threads),
-                          *memory_limit},
-                         STEPCAST_VERSION));
+  return serve(McpServer(
+      {std::move(*data), Seconds(flags.time_limit_s), threads_of(flags.threads), *memory_limit},
+      STEPCAST_VERSION));
 }
 
 }  // namespace

@@ -37,7 +37,8 @@ fs::path plain_path(const std::string& file) {
 }
 
 bool is_real_path_below(const fs::path& real) {
-  return std::ranges::any_of(*roots(), [&](const Root& root) { return lies_below(real, root.real); });
+  return std::ranges::any_of(*roots(),
+                             [&](const Root& root) { return lies_below(real, root.real); });
 }
 
 }  // namespace

@@ -194,8 +194,7 @@ Result<void> read_pieces(const std::string& file, const ReadLimits& limits,
   std::string piece(kPiece, '\0');
   std::int64_t bytes = 0;
   while (true) {
-    const auto got =
-        read_some(opened.descriptor(), S_ISFIFO(status->st_mode), piece, file, limits);
+    const auto got = read_some(opened.descriptor(), S_ISFIFO(status->st_mode), piece, file, limits);
     if (!got) return failure(got.error());
     if (*got == 0) return {};
     bytes += static_cast<std::int64_t>(*got);
@@ -214,8 +213,8 @@ Result<std::string> read_open_file(int descriptor, const std::string& file,
     // One byte more than the file has, so that its end is seen at once.
     const auto known = static_cast<std::size_t>(status->st_size) + 1;
     out.resize(std::max(known, size + kBlock));
-    const auto got = read_some(descriptor, S_ISFIFO(status->st_mode),
-                               std::span(out).subspan(size), file, limits);
+    const auto got = read_some(descriptor, S_ISFIFO(status->st_mode), std::span(out).subspan(size),
+                               file, limits);
     if (!got) return failure(got.error());
     if (*got == 0) break;
     size += *got;

@@ -111,8 +111,7 @@ std::int64_t inner_ranks(AxisGroup group, const Layout& layout) {
 
 bool joins_mirrored_stages(AxisGroup group, const Layout& layout) {
   const AxisGroup whole = group.whole();
-  return feeds_both_ends(layout) &&
-         (whole == AxisGroup::kData || whole == AxisGroup::kExpertData);
+  return feeds_both_ends(layout) && (whole == AxisGroup::kData || whole == AxisGroup::kExpertData);
 }
 
 std::int64_t size_of(AxisGroup group, const Layout& layout) {

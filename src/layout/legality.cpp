@@ -457,7 +457,8 @@ void check_grad_clip(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"training.grad_clip", "layout.schedule"})) return;
   const Schedule& schedule = rules_of(s.layout.schedule);
   // A file has the order of passes alone: the scenario says how its step ends.
-  const bool may = schedule.validates_after_step || (schedule.from_file && splits_backward(s.layout));
+  const bool may =
+      schedule.validates_after_step || (schedule.from_file && splits_backward(s.layout));
   if (s.training.grad_clip == GradClip::kPostValidation && !may) {
     static const std::string others =
         schedules_with([](const Schedule& row) { return row.validates_after_step; });

@@ -26,10 +26,11 @@ Result<void> afford(const Scenario& scenario, double bytes, const std::string& w
   hint += scenario.micro_batches() > 1024
               ? fmt::format("fewer micro-batches than {}", scenario.micro_batches())
               : "a smaller scenario";
-  return failure({ErrorCode::kBadValue,
-                  fmt::format("a forecast of {} needs some {:.1f} GB of memory, and may take {:.1f}",
-                              what, 1e-9 * bytes, 1e-9 * most),
-                  "", "", std::move(hint)});
+  return failure(
+      {ErrorCode::kBadValue,
+       fmt::format("a forecast of {} needs some {:.1f} GB of memory, and may take {:.1f}", what,
+                   1e-9 * bytes, 1e-9 * most),
+       "", "", std::move(hint)});
 }
 
 }  // namespace
@@ -83,9 +84,9 @@ Result<void> afford_replay(const SimulationInput& input, std::int32_t steps) {
   }
   tasks *= steps + 1;  // a step begins beside the end of the one before
   const auto ranks = static_cast<double>(input.grid.size());
-  return afford(input.scenario, lists * kPerInstruction + tasks * kPerTask + ranks * kPerRank,
-                fmt::format("{:.2g} tasks of {} ranks that differ", tasks,
-                            input.symmetry.ranks.size()));
+  return afford(
+      input.scenario, lists * kPerInstruction + tasks * kPerTask + ranks * kPerRank,
+      fmt::format("{:.2g} tasks of {} ranks that differ", tasks, input.symmetry.ranks.size()));
 }
 
 Result<void> afford_kernels(const SimulationInput& input) {

@@ -58,9 +58,8 @@ std::string failed(const Json& id, const Failure& failure) {
 // One request, with what its revision asks of an answer.
 class Request {
  public:
-  Request(const ToolContext& context, const std::string& version,
-          const std::vector<McpTool>& tools, const Json& message,
-          const std::function<bool()>& cancelled)
+  Request(const ToolContext& context, const std::string& version, const std::vector<McpTool>& tools,
+          const Json& message, const std::function<bool()>& cancelled)
       : context_(context),
         version_(version),
         tools_(tools),

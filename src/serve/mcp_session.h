@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One client's dialogue. Requests are answered one at a time, in their order, by a thread of the
-// session's own. What need not wait is done as it comes: a ping and what is no message are answered,
-// and a call that the client cancels ends, or never begins. It gets no answer then.
+// session's own. What need not wait is done as it comes: a ping and what is no message are
+// answered, and a call that the client cancels ends, or never begins. It gets no answer then.
 #pragma once
 
 #include <atomic>

@@ -219,11 +219,13 @@ McpTool explain_key_tool() {
 McpTool list_tool() {
   return {
       "list", "List what there is",
-      "Lists shipped models, clusters, gpus, schedules, keys, figures, documents or suites. A list of "
+      "Lists shipped models, clusters, gpus, schedules, keys, figures, documents or suites. A list "
+      "of "
       "more than a few tells names alone; a filter shows single entries whole.",
       [](const ToolContext&) {
         return object_schema(
-            {{"topic", text_schema("models, clusters, gpus, schedules, keys, figures, documents or suites")},
+            {{"topic",
+              text_schema("models, clusters, gpus, schedules, keys, figures, documents or suites")},
              {"filter", text_schema("only names that contain this")}},
             1);
       },

@@ -45,6 +45,27 @@ torchrun --nproc_per_node $GPUS_PER_NODE --nnodes $NNODES pretrain_gpt.py \\
   --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --bf16
 """
 
+# Longer than one read of a file, and than several lines of a reader.
+LOG = "".join(
+    f" [2025-04-13 23:41:57] iteration {step}/    2000 | consumed samples:          960 | elapsed "
+    "time per iteration (ms): 837.6 | throughput per GPU (TFLOP/s/GPU): 231.9 | learning rate: "
+    "9.980959E-05 | global batch size:    16 | lm loss: 8.638345E+00 | loss scale: 4096.0 | grad "
+    "norm: 2.221 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+    for step in range(1, 401))
+GOAL = "num_ranks 1\nrank 0 {\n" + "".join(
+    f"a{number}: calc 2000\n" for number in range(100_000)) + "}\n"
+# One step of a profiler's trace, with 6 MB of kernels.
+TRACE = json.dumps({"traceEvents": [
+    {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 1, "tid": 1, "ts": 0,
+     "dur": 1_000_000},
+    *({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 20 * number,
+       "dur": 15} for number in range(50_000))]})
+REQUESTS = 70_000 * "\n" + "".join(
+    json.dumps({"jsonrpc": "2.0", "id": number, **request}) + "\n" for number, request in enumerate([
+        {"method": "tools/call", "params": {"name": "list", "arguments": {"topic": "figures"}}},
+        {"method": "tools/call", "params": {"name": "predict", "arguments": {"scenario": SCENARIO}}},
+        *({"method": "tools/list"} for _ in range(20))]))
+
 PREDICT = "--model llama-3.1-8b --cluster dgx-h100x2 --global-batch 64 --tp 2 --pp 4 --seq 4096"
 PLAN = "plan --model gpt2-xl --global-batch 16 --seq 1024 --threads 1 --replays 4"
 FIXED = f"{PLAN} --fix pp=1,micro_batch=1,zero=1"
@@ -58,6 +79,7 @@ class Command:
     outputs: tuple = ()
     program: str = "stepcast"  # whose calls fail
     inputs: dict = dataclasses.field(default_factory=dict)
+    stdin: str = ""  # an input
     old: dict = dataclasses.field(default_factory=dict)
     environment: dict = dataclasses.field(default_factory=dict)
     least: dict = dataclasses.field(default_factory=dict)
@@ -133,6 +155,21 @@ def commands(binaries):
                 least=least(10, 2, 2)),
         Command("calibrate, in a rank", MEASURE, ("mine.json",), program="stepcast-rank",
                 inputs=local, launches=True, measures=True, least=least(4, 2, 1)),
+        Command("import a log", "import in/run.log --cluster dgx-h100x2 --model llama-3.1-8b "
+                "--suite out/s.json", ("s.json",), inputs={"run.log": LOG}, least=least(6, 1, 1)),
+        Command("gate init", "gate init out/runs.json --logs in/run.log --cluster dgx-h100x2 "
+                "--model llama-3.1-8b --workflow out/gate.yml",
+                ("runs.json", "baseline.json", "gate.yml"), inputs={"run.log": LOG},
+                old={"runs.json": None, "baseline.json": None, "gate.yml": None},
+                least=least(6, 3, 3)),
+        Command("diagnose a trace", f"diagnose {PREDICT} --trace in/trace.json -o out/d.txt",
+                ("d.txt",), inputs={"trace.json": TRACE}, least=least(6, 1, 1)),
+        Command("replay", "replay in/app.goal --cluster dgx-h100 -o out/r.txt", ("r.txt",),
+                inputs={"app.goal": GOAL}, least=least(4, 1, 1)),
+        Command("export traces", "export --model gpt2 --cluster dgx-h100x1 --global-batch 8 "
+                "--to chakra -o out/run/", ("run",), least=least(10, 9, 9)),
+        Command("serve", "serve --mcp", inputs={"requests": REQUESTS}, stdin="requests",
+                at_once=True, least=least(5, 20)),
         Command("show models", "show models --format json -o out/m.json", ("m.json",),
                 at_once=True, least=least(100, 1, 1)),
         Command("show clusters", "show clusters", at_once=True, least=least(20, 1)),

@@ -15,10 +15,11 @@
 //   STEPCAST_FAULT_LOG      a file that takes a line for each call that was failed: kind and path
 //   STEPCAST_FAULT_TRACE    a file that takes the callers of each failed call, for addr2line
 //
-// Kinds: open (also of folders, and making them), read, write (also shortening), short (a write
-// that writes one byte of several), sync, rename (also links), allocation, thread, clock. Calls
-// count from the start of main to its end, when the program or the C++ library makes them. What is
-// written to standard error is not counted: a program cannot say there that it cannot say anything.
+// Kinds: open (also of folders and pipes, and making them), read, write (also shortening), short (a
+// write that writes one byte of several), sync, rename (also links), allocation, thread, clock.
+// Calls count from the start of main to its end, when the program or the C++ library makes them.
+// What is written to standard error is not counted: a program cannot say there that it cannot say
+// anything.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -352,6 +353,14 @@ DIR* opendir(const char* path) {
 DIR* fdopendir(int file) {
   if (fails_on(kOpen, CALLER, file)) return refused<DIR*>(EMFILE, nullptr);
   return REAL(fdopendir)(file);
+}
+int pipe(int* ends) {
+  if (fails(kOpen, CALLER, "pipe")) return refused(EMFILE, -1);
+  return REAL(pipe)(ends);
+}
+int pipe2(int* ends, int flags) {
+  if (fails(kOpen, CALLER, "pipe")) return refused(EMFILE, -1);
+  return REAL(pipe2)(ends, flags);
 }
 int mkdir(const char* path, mode_t mode) {
   if (fails(kOpen, CALLER, path)) return refused(ENOSPC, -1);

@@ -19,7 +19,8 @@ SUBJECT = re.compile(
     r"splice|copy_file|mmap|munmap|malloc|calloc|realloc|aligned|memalign|posix_memalign|valloc|"
     r"clock|time$|"
     r"gettimeofday|ftime|nanosleep|pthread_create|thrd|syscall|io_|aio_|vfs|fdopen|freopen|"
-    r"opendir|fdopendir|getline|getdelim|f?scanf|lio_)")
+    r"opendir|fdopendir|getline|getdelim|f?scanf|lio_|"
+    r"pipe|dup|socket|eventfd|epoll_create|inotify|signalfd|timerfd|memfd|shm_)")
 NEED_NOT_FAIL = {
     "unlink": "removing is the answer to a fault, and a name that stays is found by the sweep",
     "unlinkat": "likewise",
@@ -42,6 +43,7 @@ NEED_NOT_FAIL = {
     "fdopen": "of the C++ library, for files that are open already",
     "truncate": "of the C++ library: no program of ours calls it",
     "truncate64": "likewise", "ftruncate64": "likewise",
+    "dup2": "of a child before it is another program, over descriptors that it has",
     "sendfile": "of the C++ library: copies of files", "sendfile64": "likewise",
 }
 

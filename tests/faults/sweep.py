@@ -80,6 +80,11 @@ def files_under(folder):
             if path.is_file()}
 
 
+def stdin_of(sandbox, command):
+    """A file of its own for the process, which closes with this one's."""
+    return open(sandbox / "in" / command.stdin, "rb") if command.stdin else subprocess.DEVNULL
+
+
 class Sweep:
     def __init__(self, build):
         self.build = build
@@ -113,7 +118,7 @@ class Sweep:
         if stacks is not None:
             environment["STEPCAST_FAULT_STACKS"] = str(sandbox / "stacks")
         process = subprocess.Popen([self.build / "stepcast", *command.words], cwd=sandbox,
-                                   env=environment, stdin=subprocess.DEVNULL,
+                                   env=environment, stdin=stdin_of(sandbox, command),
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
             out, error = process.communicate(timeout=TIME_LIMIT_S)

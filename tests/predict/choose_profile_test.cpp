@@ -10,9 +10,7 @@ namespace {
 
 using testing::source_folders;
 
-Accelerator h100() {
-  return *find_accelerator("h100-sxm5-80g", source_folders().topologies);
-}
+Accelerator h100() { return *find_accelerator("h100-sxm5-80g", source_folders().topologies); }
 
 // Its data sheet would be taken for measured costs: a forecast four times as fast.
 TEST(DeviceProfile, ThatNamesNothingIsRefused) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dialogues of clients with the server, of the newest revision of the protocol and of older ones.
-#include "places.h"
 #include "serve/mcp_server.h"
+#include "places.h"
 
 #include <gtest/gtest.h>
 
@@ -215,8 +215,8 @@ TEST_F(Dialogue, ACallThatTakesTooLongEnds) {
 }
 
 TEST_F(Dialogue, EveryTopicThatIsNamedCanBeListed) {
-  for (const char* topic : {"models", "clusters", "gpus", "schedules", "keys", "figures",
-                            "documents", "suites"}) {
+  for (const char* topic :
+       {"models", "clusters", "gpus", "schedules", "keys", "figures", "documents", "suites"}) {
     const json listed = answer_of("list", {{"topic", topic}});
     const json& names = listed.is_object() ? listed.at("names") : listed;
     EXPECT_GT(names.size(), 3u) << topic;
@@ -240,10 +240,8 @@ TEST_F(Dialogue, NoToolEndsTheServer) {
        [](const ToolContext&, const Json&) -> Result<Json> { throw Stopped(); }}};
   const McpServer broken({*api::Data::open(source_folder())}, "0.1.0", tools);
   const auto text_of = [&](const char* name) {
-    const json request{{"jsonrpc", "2.0"},
-                       {"id", 1},
-                       {"method", "tools/call"},
-                       {"params", {{"name", name}}}};
+    const json request{
+        {"jsonrpc", "2.0"}, {"id", 1}, {"method", "tools/call"}, {"params", {{"name", name}}}};
     const json result = read(broken.answer(request.dump())).at("result");
     EXPECT_TRUE(result.at("isError").get<bool>());
     return result.at("content").at(0).at("text").get<std::string>();

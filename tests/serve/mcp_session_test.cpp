@@ -31,9 +31,8 @@ std::string list_of_schedules(int id) {
 }
 
 std::string cancelled(int id) {
-  return json{{"jsonrpc", "2.0"},
-              {"method", "notifications/cancelled"},
-              {"params", {{"requestId", id}}}}
+  return json{
+      {"jsonrpc", "2.0"}, {"method", "notifications/cancelled"}, {"params", {{"requestId", id}}}}
       .dump();
 }
 
