@@ -31,6 +31,8 @@ const char* name_of(ErrorCode code) {
       return "illegal";
     case ErrorCode::kNotSupported:
       return "not_supported";
+    case ErrorCode::kTooMuch:
+      return "too_much";
   }
   return "bad_value";
 }

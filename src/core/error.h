@@ -21,6 +21,7 @@ enum class ErrorCode {
   kNotFound,      // no model, cluster or profile of this name
   kIllegal,       // values that are fine alone and contradict each other
   kNotSupported,  // legal, and not modelled yet
+  kTooMuch,       // of memory, by the limit that holds (core/work_limits.h)
 };
 
 struct Error {

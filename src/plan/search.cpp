@@ -120,6 +120,7 @@ class Search {
   std::set<Node> open_;                   // that may fit; fastest by bound first
   std::vector<Node> large_;               // that do not fit
   std::vector<BoundedLayout> too_large_;  // layouts whose replay did not fit
+  Errors unaffordable_;                   // why a layout was not replayed (predict/budget.h)
   double least_rise_ = 1;                 // of the quantile that ranks above the step time
   // The first places as they are now: who holds each, and the least value that it is near.
   struct Place {
@@ -357,7 +358,12 @@ Errors Search::replay(const std::vector<Node>& round) {
     const Node& node = round[i];
     open_.erase(node);
     ++out_.replayed;
-    if (!predictions[i]) return predictions[i].error();
+    if (!predictions[i]) {
+      const Errors& errors = predictions[i].error();
+      if (errors.front().code != ErrorCode::kTooMuch) return errors;
+      unaffordable_ = errors;  // others may need less
+      continue;
+    }
     Prediction& prediction = *predictions[i];
     if (prediction.peak_device > out_.memory_limit) {
       ++out_.replayed_too_large;
@@ -393,7 +399,8 @@ Errors Search::find_best() {
     report(least_open());
   }
   const Round left = next_round();
-  out_.proven = branches_.empty() && left.parts.empty() && left.layouts.empty();
+  out_.proven = branches_.empty() && left.parts.empty() && left.layouts.empty() &&
+                unaffordable_.empty();
   out_.bound_s = least_open();
   return {};
 }
@@ -512,6 +519,7 @@ Result<SearchResult> Search::run() {
     end_ = after(1);
     if (Errors errors = find_best(); !errors.empty()) return failure(std::move(errors));
   } while (!branches_.empty() && !ends());
+  if (out_.found.empty() && !unaffordable_.empty()) return failure(unaffordable_);
   drop_opening_if_met();
   if (Errors errors = find_front(); !errors.empty()) return failure(std::move(errors));
   find_near_misses();

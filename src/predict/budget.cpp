@@ -27,7 +27,7 @@ Result<void> afford(const Scenario& scenario, double bytes, const std::string& w
               ? fmt::format("fewer micro-batches than {}", scenario.micro_batches())
               : "a smaller scenario";
   return failure(
-      {ErrorCode::kBadValue,
+      {ErrorCode::kTooMuch,
        fmt::format("a forecast of {} needs some {:.1f} GB of memory, and may take {:.1f}", what,
                    1e-9 * bytes, 1e-9 * most),
        "", "", std::move(hint)});

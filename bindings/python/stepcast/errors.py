@@ -14,7 +14,7 @@ class Problem:
     """One thing that is wrong: `path` is the key ("layout.tp"), `value` what stands there (None
     where nothing does), `hint` says what is accepted, and `file` names the file, where there is
     one. `code` is one of io, syntax, format, unknown_key, missing_key, wrong_type, bad_value,
-    bad_unit, not_found, illegal, not_supported."""
+    bad_unit, not_found, illegal, not_supported, too_much."""
 
     code: str
     message: str
