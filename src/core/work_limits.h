@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the work at hand may take: until when, and how much memory. Whoever starts it opens a scope;
-// every loop that may be long asks, however deep it stands in what was called. A limit that each
-// function passes on would be one that some function forgets. Scopes hold for the thread that opens
-// them, and for the threads of run_in_parallel() (core/parallel.h) below it.
+// Limits of the work at hand: until when it may go on, and how much memory it may take. Whoever
+// starts it opens a scope; every loop that may be long asks, however deep it stands in what was
+// called. A limit that each function passes on would be one that some function forgets. Scopes hold
+// for the thread that opens them, and for the threads of run_in_parallel() (core/parallel.h) below.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 
 namespace stepcast {
 
-// Of all stages in one step, at most, without lowering them.
+// Counts those of all stages in one step, at most, without lowering them.
 double foreseen_instructions(const Scenario& scenario);
 
 // Whether the program may be lowered, and replayed if its ranks fold to one for each stage.

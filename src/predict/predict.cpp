@@ -80,6 +80,7 @@ class Predictor {
   void read_rates(const Program& program);
   void read_memory();
   void read_host_memory();
+  Result<void> keep_trace(const SimulationInput& input, const Simulation& simulation);
   void read_lost_on_links();
   void read_waterfall(const ClassTimeline& critical);
 
@@ -301,6 +302,19 @@ bool Predictor::must_expand(const Program& program, const RankGrid& grid) const 
                              [&](AxisGroup group) { return grid.group_size(group) > 1; });
 }
 
+Result<void> Predictor::keep_trace(const SimulationInput& input, const Simulation& simulation) {
+  if (options_.kernels) {
+    if (const auto affordable = afford_kernels(input); !affordable) return affordable;
+  }
+  sim::Time origin = last_.front().step_begin;
+  for (const ClassTimeline& timeline : last_) origin = std::min(origin, timeline.step_begin);
+  record_trace(input, simulation, origin, options_.kernels, out_);
+  if (options_.alone) return {};
+  out_.link_use = link_use(input, pricing_.collectives);
+  if (options_.contention) read_lost_on_links();
+  return {};
+}
+
 Result<Prediction> Predictor::run() {
   if (const auto affordable = afford_program(scenario_); !affordable) {
     return failure(affordable.error());
@@ -353,17 +367,7 @@ Result<Prediction> Predictor::run() {
   if (!alone) read_rates(program);  // one rank's step says little of how many tokens all get done
   read_memory();
   if (options_.trace) {
-    const auto affordable = options_.kernels ? afford_kernels(input) : Result<void>();
-    if (!affordable) {
-      return failure(affordable.error());
-    }
-    sim::Time origin = last_.front().step_begin;
-    for (const ClassTimeline& timeline : last_) origin = std::min(origin, timeline.step_begin);
-    record_trace(input, *simulation, origin, options_.kernels, out_);
-    if (!alone) {
-      out_.link_use = link_use(input, pricing_.collectives);
-      if (options_.contention) read_lost_on_links();
-    }
+    if (const auto kept = keep_trace(input, *simulation); !kept) return failure(kept.error());
   }
   return std::move(out_);
 }

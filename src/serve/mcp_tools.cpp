@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostCompared = 16;
 constexpr std::int64_t kMostPlaces = 10;
 constexpr std::int64_t kMostErrors = 50;
-// Of a call's time. A search that ends then can still say what it has found.
+// This part of a call's time is the search's, which can then still say what it has found.
 constexpr double kSearchShare = 0.9;
 
 Result<Json> call_predict(const ToolContext& context, const Json& given) {

@@ -61,10 +61,11 @@ TRACE = json.dumps({"traceEvents": [
     *({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 20 * number,
        "dur": 15} for number in range(50_000))]})
 REQUESTS = 70_000 * "\n" + "".join(
-    json.dumps({"jsonrpc": "2.0", "id": number, **request}) + "\n" for number, request in enumerate([
-        {"method": "tools/call", "params": {"name": "list", "arguments": {"topic": "figures"}}},
-        {"method": "tools/call", "params": {"name": "predict", "arguments": {"scenario": SCENARIO}}},
-        *({"method": "tools/list"} for _ in range(20))]))
+    json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call",
+                "params": {"name": name, "arguments": arguments}}) + "\n"
+    for number, (name, arguments) in enumerate([
+        ("list", {"topic": "figures"}), ("predict", {"scenario": SCENARIO}),
+        *(("list", {"topic": "schedules"}) for _ in range(20))]))
 
 PREDICT = "--model llama-3.1-8b --cluster dgx-h100x2 --global-batch 64 --tp 2 --pp 4 --seq 4096"
 PLAN = "plan --model gpt2-xl --global-batch 16 --seq 1024 --threads 1 --replays 4"

@@ -109,7 +109,7 @@ TEST(Killed, AnExportThatIsToldToEndLeavesNoFileWithoutItsName) {
   EXPECT_FALSE(fs::exists(out));
 }
 
-// As a full disk does, and not by a signal that ends the program.
+// It is met as a full disk is, and not by a signal that ends the program.
 TEST(Killed, AFileThatGrowsBeyondALimitIsAnError) {
   const Folder folder;
   write_file(folder / "old.html", "old");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a forecast may take: memory, foreseen before it is taken, and time, asked for often.
+// Limits of a forecast: memory, foreseen before it is taken, and time, asked for often.
 #include "predict/budget.h"
 
 #include <gtest/gtest.h>

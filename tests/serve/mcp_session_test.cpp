@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client may do while the server is at work. The calls that are cancelled here would search
+// Clients send more while the server is at work. The calls that are cancelled here would search
 // for minutes, and then answer.
 #include "serve/mcp_session.h"
 
