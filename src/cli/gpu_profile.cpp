@@ -10,6 +10,7 @@
 #include "calibrate/profile_writer.h"
 #include "cli/kept_results.h"
 #include "cost/collective_model.h"
+#include "cost/profile.h"
 #include "predict/choose_profile.h"
 
 namespace stepcast::cli {

@@ -8,7 +8,10 @@
 
 #include "core/work_limits.h"
 #include "layout/pipeline.h"
+#include "layout/scenario.h"
+#include "model/model.h"
 #include "program/block_builder.h"
+#include "program/program.h"
 
 namespace stepcast {
 namespace {

@@ -12,6 +12,8 @@
 
 namespace stepcast {
 
+struct Scenario;
+
 // Counts those of all stages in one step, at most, without lowering them.
 double foreseen_instructions(const Scenario& scenario);
 

@@ -8,7 +8,9 @@
 
 #include "core/work_limits.h"
 #include "predict/prediction.h"
+#include "program/program.h"
 #include "scenario_from.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cluster/accelerator.h"
+#include "cost/profile.h"
+#include "cost/provenance.h"
 #include "predict/choose_profile.h"
 
 #include <gtest/gtest.h>

@@ -209,8 +209,8 @@ TEST(RoundTrip, TheTableOfPassesReadsBackToTheSameForecast) {
   EXPECT_EQ(written, testing::kAccepted) << "of " << draws;
 }
 
-// Remarks hold all that the table cannot say, and nothing more is lost: whatever the schedule's name
-// stands for, and where a key says otherwise.
+// Remarks hold all that the table cannot say, and nothing more is lost: whatever the schedule's
+// name stands for, and where a key says otherwise.
 TEST(RoundTrip, TheTableOfEverySchedulesPassesReadsBackWithItsRemarks) {
   const testing::TemporaryFolder folder;
   int compared = 0;
