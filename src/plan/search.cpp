@@ -399,8 +399,8 @@ Errors Search::find_best() {
     report(least_open());
   }
   const Round left = next_round();
-  out_.proven = branches_.empty() && left.parts.empty() && left.layouts.empty() &&
-                unaffordable_.empty();
+  out_.proven =
+      branches_.empty() && left.parts.empty() && left.layouts.empty() && unaffordable_.empty();
   out_.bound_s = least_open();
   return {};
 }
