@@ -31,7 +31,7 @@ Result<void> afford(const Scenario& scenario, double bytes, const std::string& w
               : "a smaller scenario";
   return failure(
       {ErrorCode::kTooMuch,
-       fmt::format("a forecast of {} needs some {:.1f} GB of memory, and may take {:.1f}", what,
+       fmt::format("a forecast of {} needs some {:.2g} GB of memory, and may take {:.2g}", what,
                    1e-9 * bytes, 1e-9 * most),
        "", "", std::move(hint)});
 }
@@ -49,17 +49,22 @@ double foreseen_instructions(const Scenario& scenario) {
   double of_micro_batch = static_cast<double>(layout.virtual_stages) * (passes + moves);
   // Each unit is gathered for each pass, runs by itself, and is reduced.
   if (gradient_mode(scenario) == GradientMode::kUnit) of_micro_batch += 8 * blocks;
-  if (layout.zero == 2) of_micro_batch += 3 * blocks;
   if (layout.offload.activations > 0) of_micro_batch += 4 * blocks;
   double at_end = 8 * blocks;
-  if (scenario.rules.cuts_full_buckets) {
+  // A bucket runs its blocks and is reduced and gathered.
+  const FrameworkRules& rules = scenario.rules;
+  const auto chunks = static_cast<double>(layout.virtual_stages);
+  const bool in_backward = layout.overlap.grad_reduce || layout.zero == 2;
+  if (in_backward || layout.overlap.param_gather) {
+    at_end += 3 * (blocks + chunks);
+    if (layout.zero == 2 && !splits_backward(layout)) {
+      const bool fills = layout.overlap.grad_reduce || rules.cuts_full_buckets;
+      of_micro_batch += 3 * (fills && rules.bucket_elements > 0 ? blocks + chunks : chunks);
+    }
+  } else if (rules.cuts_full_buckets && rules.bucket_elements > 0) {
     const double elements = static_cast<double>(count_parameters(scenario.model).total()) /
                             (stages * static_cast<double>(layout.tp));
-    for (const std::int64_t bucket :
-         {scenario.rules.bucket_elements, scenario.rules.gather_bucket_elements}) {
-      if (bucket > 0) at_end += elements / static_cast<double>(bucket);
-    }
-    if (layout.zero == 2) of_micro_batch += at_end;
+    at_end += 2 * elements / static_cast<double>(rules.bucket_elements);
   }
   return stages * (micro_batches * of_micro_batch + at_end);
 }

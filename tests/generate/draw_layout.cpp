@@ -135,7 +135,8 @@ void draw_offload(Draw& draw, Sketch& s) {
 }
 
 void draw_chunks(Draw& draw, Sketch& s) {
-  const std::int64_t chunks = s.schedule->placement == Placement::kMirrored ? s.pp : s.pp * s.chunks;
+  const bool mirrored = s.schedule->placement == Placement::kMirrored;
+  const std::int64_t chunks = mirrored ? s.pp : s.pp * s.chunks;
   if (draw.chance(0.2)) {
     s.set("layout.account_for_embedding", draw.chance(0.5));
     s.set("layout.account_for_loss", draw.chance(0.5));
@@ -150,7 +151,9 @@ void draw_chunks(Draw& draw, Sketch& s) {
 
 void draw_shard_group(Draw& draw, Sketch& s) {
   if (!draw.chance(0.2)) return;
-  if (s.schedule->placement == Placement::kMirrored || draw.chance(0.3)) return s.set("layout.shard_group", "all");
+  if (s.schedule->placement == Placement::kMirrored || draw.chance(0.3)) {
+    return s.set("layout.shard_group", "all");
+  }
   s.set("layout.shard_group", draw.divisor(s.dp * s.cp, 64));
 }
 

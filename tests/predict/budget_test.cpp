@@ -31,6 +31,7 @@ std::vector<GptCase> long_steps() {
   std::vector<GptCase> out;
   for (const char* framework : {"megatron", "fsdp", "deepspeed", "native"}) {
     for (const int zero : {0, 1, 2, 3}) {
+      if (zero < 2 && framework == std::string("fsdp")) continue;  // shards gradients at least
       GptCase c;
       c.layers = 8;
       c.dp = 4;
@@ -116,6 +117,7 @@ TEST(Budget, CountsTheKernelsOfATrace) {
   const MemoryScope scope(10'000'000);
   PredictOptions plain;
   plain.trace = true;
+  plain.kernels = false;
   EXPECT_TRUE(predict(scenario, source_folders(), plain));
   EXPECT_FALSE(predict(scenario, source_folders(), traced));
 }

@@ -11,6 +11,8 @@
 #include <set>
 
 #include "core/assert.h"
+#include "core/json_tree.h"
+#include "core/work_limits.h"
 
 namespace stepcast {
 namespace {
