@@ -157,14 +157,21 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
 
   Tree& put(Tree value) {
+    ++values_;
     if (open_.empty()) return root_ = std::move(value);
     Tree& around = *open_.back();
     if (around.is_array()) return around.emplace_back(std::move(value));
     return around.items().back().second = std::move(value);
   }
   bool add(Tree value) {
+    if (values_ >= kMostJsonValues) return refuse_more();
     put(std::move(value));
     return true;
+  }
+  bool refuse_more() {
+    return refuse({ErrorCode::kTooMuch,
+                   fmt::format("holds more than {} numbers, texts and lists", kMostJsonValues), "",
+                   "", "no file of this kind has as many"});
   }
 
   bool open(Tree empty) {
@@ -173,6 +180,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
                      fmt::format("nests deeper than {} levels", kDeepestDocument), "", "",
                      "no file of this kind has more than ten"});
     }
+    if (values_ >= kMostJsonValues) return refuse_more();
     open_.push_back(&put(std::move(empty)));
     return true;
   }
@@ -197,12 +205,20 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   std::string_view text_;
   const JsonRules& rules_;
   Tree root_;
+  std::size_t values_ = 0;
   std::vector<Tree*> open_;  // containers that are not read whole yet
   std::optional<Error> error_;
 };
 
 template <class Tree>
 Result<Tree> parse(std::string_view text, const std::string& file, const JsonRules& rules) {
+  // The library takes a NUL for the end of the text, and what stands behind it for nothing.
+  if (const std::size_t nul = text.find('\0'); nul != text.npos) {
+    return failure({ErrorCode::kSyntax,
+                    fmt::format("not valid JSON: {}: a NUL, which no text has",
+                                place_of_last(text.substr(0, nul + 1))),
+                    file, "", "the file as it was written: copy it anew"});
+  }
   TreeBuilder<Tree> builder(text, rules);
   nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &builder,
                             nlohmann::json::input_format_t::json, true, rules.comments);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only way from a text that somebody else wrote to JSON. It is refused while it is read when it
-// nests deeper than kDeepestDocument: copying, printing and comparing JSON go one call deeper for
-// each level.
+// nests deeper than kDeepestDocument, because copying, printing and comparing JSON go one call
+// deeper for each level, and when it has more values than kMostJsonValues.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,10 @@
 #include "core/result.h"
 
 namespace stepcast {
+
+// Each takes some 100 bytes of memory while it is read, of text as few as two. A file that people
+// or programs write has ten and more for each.
+inline constexpr std::size_t kMostJsonValues = std::size_t{1} << 23;
 
 struct JsonRules {
   bool comments = false;  // are skipped

@@ -45,6 +45,30 @@ TEST(ParseJson, RefusesWhatNestsDeeperThanTheLimit) {
   EXPECT_FALSE(parse_ordered_json(std::string(100'000, '['), "a.json"));
 }
 
+// The library's parser takes a NUL for the end: the second object would be lost without a word.
+TEST(ParseJson, RefusesWhatStandsBehindANul) {
+  using namespace std::string_literals;
+  const std::string place = "a.json: not valid JSON: line 2, column 1: a NUL";
+  EXPECT_TRUE(error_of("{\"a\": 1}\n\0{\"a\": 2}"s).starts_with(place));
+  EXPECT_TRUE(error_of("{\"a\": 1}\n\0"s).starts_with(place));
+  EXPECT_TRUE(error_of("\0{\"a\": 1}"s).starts_with("a.json: not valid JSON: line 1, column 1"));
+  EXPECT_FALSE(parse_ordered_json("1\0 2"s, "a.json"));
+}
+
+// Two bytes of text make a value of many: 18 MB of them would take a gigabyte.
+TEST(ParseJson, HoldsNoMoreValuesThanTheLimit) {
+  const auto list = [](std::size_t zeros) {
+    std::string out = "[0";
+    for (std::size_t i = 1; i < zeros; ++i) out += ",0";
+    return out + "]";
+  };
+  EXPECT_EQ(error_of(list(kMostJsonValues - 1)), "");
+  EXPECT_TRUE(error_of(list(kMostJsonValues)).starts_with("a.json: holds more than 8388608"));
+  std::string lists = "[[]";
+  for (std::size_t i = 1; i < kMostJsonValues; ++i) lists += ",[]";
+  EXPECT_TRUE(error_of(lists + "]").starts_with("a.json: holds more than"));
+}
+
 TEST(ParseJson, SaysWhichNumberIsTooLargeAndWhere) {
   EXPECT_EQ(error_of("{\"a\": 1,\n \"b\": -1e999}"),
             "a.json: not valid JSON: line 2, column 7: the number -1e999 is too large");
