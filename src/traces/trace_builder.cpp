@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "core/parse_json.h"
+#include "core/work_limits.h"
 #include "traces/event_fields.h"
 
 namespace stepcast {
@@ -17,6 +18,7 @@ namespace {
 
 constexpr double kLatest_us = 1e17;   // 3,000 years: a time beyond it is none
 constexpr double kLongest_us = 1e11;  // a day of one kernel
+constexpr std::size_t kPerEvent = 250;  // bytes: a work, its launch and their places in tables
 constexpr std::string_view kStepMark = "ProfilerStep#";
 
 bool is_among(std::string_view word, std::initializer_list<std::string_view> words) {
@@ -54,13 +56,24 @@ TraceBuilder::TraceBuilder(const std::string& file) { out_.file = file; }
 
 std::int32_t TraceBuilder::name(const std::string& text) {
   const auto [found, fresh] = names_.emplace(text, static_cast<std::int32_t>(out_.names.size()));
-  if (fresh) out_.names.push_back(text);
+  if (fresh) {
+    out_.names.push_back(text);
+    held_ += 2 * text.size() + kPerEvent;
+  }
   return found->second;
 }
 
 Error TraceBuilder::wrong(const RawEvent& event, std::string message) const {
   return {ErrorCode::kBadValue, std::move(message), out_.file,
           fmt::format("traceEvents[{}]", event.place), "the trace as the profiler wrote it"};
+}
+
+Error TraceBuilder::too_much() const {
+  return {ErrorCode::kTooMuch,
+          fmt::format("holds more events of kernels and launches than {:.2g} GB of memory can",
+                      1e-9 * static_cast<double>(memory_limit())),
+          out_.file, "traceEvents",
+          "a trace of fewer steps, or a larger --memory-limit where the command has it"};
 }
 
 Errors TraceBuilder::take(const RawEvent& raw) {
@@ -75,6 +88,8 @@ Errors TraceBuilder::take(const RawEvent& raw) {
       is_among(kind, {"cpu_op", "Operator"}) ? product_operator(raw.name) : nullptr;
   const bool step = kind == "user_annotation" && raw.name.starts_with(kStepMark);
   if (!kernel && !copy && !fill && !launch && product == nullptr && !step) return {};
+  held_ += kPerEvent;
+  if (held_ > static_cast<std::size_t>(memory_limit())) return {too_much()};
   auto event = parse_json(raw.text, out_.file);
   if (!event) {
     Error error = event.error().front();

@@ -2,6 +2,7 @@
 // Puts a trace together of its events, one after the other.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -34,6 +35,7 @@ class TraceBuilder {
 
   std::int32_t name(const std::string& text);
   Error wrong(const RawEvent& event, std::string message) const;
+  Error too_much() const;
   Errors take_work(const RawEvent& raw, const SortedJson& event, TraceWorkKind kind);
   void take_launch(const SortedJson& event);
   void take_product(const SortedJson& event, const ProductOperator& of);
@@ -48,6 +50,7 @@ class TraceBuilder {
   std::vector<std::int64_t> correlations_;  // by work, -1: none
   std::unordered_map<std::int64_t, Launch> launches_;
   std::unordered_map<std::int32_t, std::vector<Product>> products_;  // by thread
+  std::size_t held_ = 0;  // bytes, of this and the trace, to about a half
 };
 
 }  // namespace stepcast

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "core/each.h"
+#include "core/work_limits.h"
 
 namespace stepcast {
 namespace {
@@ -119,6 +120,24 @@ TEST(ReadTrace, ReadsAFileOfSeveralPackedMembers) {
   const auto trace = read_trace(file.path());
   ASSERT_TRUE(trace.has_value()) << to_string(trace.error());
   expect_read(*trace);
+}
+
+// 20,000 equal kernels pack into some kB, and take megabytes of memory where they are kept.
+TEST(ReadTrace, HoldsNoMoreOfAPackedFileThanTheMemoryThatItMayTake) {
+  std::string events = kEvents;
+  for (int i = 0; i < 20'000; ++i) {
+    events += R"(,{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 140, )"
+              R"("dur": 1, "args": {"stream": 7}})";
+  }
+  const std::string text = packed(whole(events));
+  EXPECT_LT(text.size(), 20'000u);
+  const File file(text);
+  EXPECT_TRUE(read_trace(file.path()).has_value());
+  const MemoryScope scope(2'000'000);
+  const auto refused = read_trace(file.path());
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().front().code, ErrorCode::kTooMuch);
+  EXPECT_TRUE(has(to_string(refused.error()), "holds more events")) << to_string(refused.error());
 }
 
 TEST(ReadTrace, TakesABareListOfEvents) {
