@@ -9,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <optional>
+#include <system_error>
 
 #include "core/atomic_file.h"
 #include "core/failed_write.h"
@@ -116,9 +118,14 @@ Errors Output::deliver(std::vector<FinishedResult>& left) const {
   std::vector<AtomicFile> written;
   Errors errors;
   left = all();
-  const SignalWatch signals;  // else what has no name yet would stay behind
+  // Else what has no name yet would stay behind; without it the files are written all the same.
+  std::optional<SignalWatch> signals;
+  try {
+    signals.emplace();
+  } catch (const std::system_error&) {
+  }
   for (const File& file : files_) {
-    if (signals.count() > 0) {
+    if (signals && signals->count() > 0) {
       left.clear();
       return {{ErrorCode::kIo, "interrupted: no file was written", "", "", ""}};
     }

@@ -16,8 +16,8 @@
 namespace stepcast {
 namespace {
 
-constexpr double kLatest_us = 1e17;   // 3,000 years: a time beyond it is none
-constexpr double kLongest_us = 1e11;  // a day of one kernel
+constexpr double kLatest_us = 1e17;     // 3,000 years: a time beyond it is none
+constexpr double kLongest_us = 1e11;    // a day of one kernel
 constexpr std::size_t kPerEvent = 250;  // bytes: a work, its launch and their places in tables
 constexpr std::string_view kStepMark = "ProfilerStep#";
 
