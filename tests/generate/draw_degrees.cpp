@@ -115,7 +115,8 @@ void draw_schedule(Draw& draw, Sketch& s) {
   for (const Schedule* schedule : schedules()) {
     if (!takes(*schedule, s)) continue;
     // Few models and grids take these.
-    const bool is_rare = schedule->feeds_both_ends() || schedule->placement == Placement::kFolded ||
+    const bool is_rare = schedule->placement == Placement::kMirrored ||
+                         schedule->placement == Placement::kFolded ||
                          schedule->chunks == Schedule::kSeveral;
     fitting.insert(fitting.end(), is_rare ? 3 : 1, schedule);
   }

@@ -24,6 +24,7 @@
 #include "recipes/import.h"
 #include "recipes/refusals.h"
 #include "recipes/two_hundred.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {
