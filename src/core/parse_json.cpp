@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/limits.h"
+#include "core/work_limits.h"
 
 namespace stepcast {
 namespace {
@@ -133,6 +134,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   using Members = typename Tree::Members;
+  static constexpr std::size_t kBetweenLooks =
+      4096;  // values between two questions whether to stop
   static constexpr bool kIsSorted = std::is_same_v<Tree, SortedJson>;
 
   static std::string_view key_of(const typename Tree::Member& member) { return member.first; }
@@ -157,7 +160,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
 
   Tree& put(Tree value) {
-    ++values_;
+    if (++values_ % kBetweenLooks == 0) end_if_stopped();
     if (open_.empty()) return root_ = std::move(value);
     Tree& around = *open_.back();
     if (around.is_array()) return around.emplace_back(std::move(value));

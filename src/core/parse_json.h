@@ -16,7 +16,7 @@ namespace stepcast {
 
 // Each takes some 100 bytes of memory while it is read, of text as few as two. A file that people
 // or programs write has ten and more for each.
-inline constexpr std::size_t kMostJsonValues = std::size_t{1} << 23;
+inline constexpr std::size_t kMostJsonValues = std::size_t{1} << 22;
 
 struct JsonRules {
   bool comments = false;  // are skipped

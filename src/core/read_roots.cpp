@@ -41,6 +41,17 @@ bool is_real_path_below(const fs::path& real) {
                              [&](const Root& root) { return lies_below(real, root.real); });
 }
 
+// A link to nothing: to say that its target is not there would tell of the outside.
+bool leads_over_a_dead_link(const fs::path& path) {
+  std::error_code none;
+  fs::path walked;
+  for (const fs::path& part : path) {
+    walked /= part;
+    if (fs::is_symlink(fs::symlink_status(walked, none)) && !fs::exists(walked, none)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> bind_reads_below(const std::vector<std::string>& folders) {
@@ -84,7 +95,7 @@ bool may_name(const std::string& file) {
   if (!name) return false;
   std::error_code none;
   const fs::path real = fs::weakly_canonical(*name, none);
-  return !none && is_real_path_below(real);
+  return !none && is_real_path_below(real) && !leads_over_a_dead_link(real);
 }
 
 }  // namespace stepcast

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "core/json_tree.h"
 #include "core/limits.h"
 #include "core/text/escape.h"
+#include "core/work_limits.h"
 
 namespace stepcast {
 namespace {
@@ -55,7 +57,7 @@ TEST(ParseJson, RefusesWhatStandsBehindANul) {
   EXPECT_FALSE(parse_ordered_json("1\0 2"s, "a.json"));
 }
 
-// Two bytes of text make a value of many: 18 MB of them would take a gigabyte.
+// Two bytes of text make a value of many: 64 MB of them would take three gigabytes.
 TEST(ParseJson, HoldsNoMoreValuesThanTheLimit) {
   const auto list = [](std::size_t zeros) {
     std::string out = "[0";
@@ -63,10 +65,19 @@ TEST(ParseJson, HoldsNoMoreValuesThanTheLimit) {
     return out + "]";
   };
   EXPECT_EQ(error_of(list(kMostJsonValues - 1)), "");
-  EXPECT_TRUE(error_of(list(kMostJsonValues)).starts_with("a.json: holds more than 8388608"));
+  EXPECT_TRUE(error_of(list(kMostJsonValues)).starts_with("a.json: holds more than 4194304"));
   std::string lists = "[[]";
   for (std::size_t i = 1; i < kMostJsonValues; ++i) lists += ",[]";
   EXPECT_TRUE(error_of(lists + "]").starts_with("a.json: holds more than"));
+}
+
+TEST(ParseJson, EndsWhereItsTimeIsOver) {
+  std::string list = "[0";
+  for (int i = 0; i < 10'000; ++i) list += ",0";
+  const std::function<bool()> over = [] { return true; };
+  const StopScope scope(over);
+  EXPECT_EQ(error_of("[0, 1]"), "");
+  EXPECT_THROW(error_of(list + "]"), Stopped);
 }
 
 TEST(ParseJson, SaysWhichNumberIsTooLargeAndWhere) {

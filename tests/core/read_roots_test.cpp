@@ -76,6 +76,17 @@ TEST_F(ReadRoots, WhatLiesOutsideIsNotSaidToBeAbsent) {
   }));
 }
 
+// A link inside would otherwise tell by its target whether a file outside is there.
+TEST_F(ReadRoots, ALinkToNothingIsRefusedAsALinkOutIs) {
+  fs::create_symlink(folder_ / "nowhere", folder_ / "open/dead");
+  EXPECT_TRUE(holds_in_child([&] {
+    if (!bind_reads_below({at("open")})) return false;
+    const auto out = read_text_file(at("open/link")), dead = read_text_file(at("open/dead"));
+    return !out && !dead && out.error().front().message == dead.error().front().message &&
+           !may_name(at("open/dead")) && !may_name(at("open/dead/below"));
+  }));
+}
+
 // A path that leads through a folder outside would otherwise tell whether that is there.
 TEST_F(ReadRoots, WhatLiesOutsideIsNotLookedAtOnTheWay) {
   EXPECT_TRUE(holds_in_child([&] {
