@@ -26,7 +26,8 @@ std::optional<std::vector<Root>>& roots() {
 
 // By the words of the paths alone.
 bool lies_below(const fs::path& file, const fs::path& folder) {
-  const auto [in_file, in_folder] = std::ranges::mismatch(file, folder);
+  const auto [in_file, in_folder] =
+      std::mismatch(file.begin(), file.end(), folder.begin(), folder.end());
   return in_folder == folder.end() && in_file != file.end();
 }
 

@@ -49,12 +49,12 @@ TEST(ParseJson, RefusesWhatNestsDeeperThanTheLimit) {
 
 // The library's parser takes a NUL for the end: the second object would be lost without a word.
 TEST(ParseJson, RefusesWhatStandsBehindANul) {
-  using namespace std::string_literals;
+  const std::string nul(1, '\0'), first = "{\"a\": 1}\n", second = "{\"a\": 2}";
   const std::string place = "a.json: not valid JSON: line 2, column 1: a NUL";
-  EXPECT_TRUE(error_of("{\"a\": 1}\n\0{\"a\": 2}"s).starts_with(place));
-  EXPECT_TRUE(error_of("{\"a\": 1}\n\0"s).starts_with(place));
-  EXPECT_TRUE(error_of("\0{\"a\": 1}"s).starts_with("a.json: not valid JSON: line 1, column 1"));
-  EXPECT_FALSE(parse_ordered_json("1\0 2"s, "a.json"));
+  EXPECT_TRUE(error_of(first + nul + second).starts_with(place));
+  EXPECT_TRUE(error_of(first + nul).starts_with(place));
+  EXPECT_TRUE(error_of(nul + first).starts_with("a.json: not valid JSON: line 1, column 1"));
+  EXPECT_FALSE(parse_ordered_json("1" + nul + " 2", "a.json"));
 }
 
 // Two bytes of text make a value of many: 64 MB of them would take three gigabytes.

@@ -4,9 +4,9 @@
     hostile_calls.py --build build/release            1,000 calls; prints the worst of each kind
     hostile_calls.py ... --calls 150 --most-seconds 30   what CI runs: it measures no speed
 
-Calls ask for steps of millions of micro-batches, buckets and ranks, for searches without an end, for
-files that are pipes, devices, links or lie outside the server's folder, and for what is no call.
-Each must be answered in time, within the memory, and alike whether a file outside is there or not;
+Calls ask for steps of millions of micro-batches, buckets and ranks, for searches without an end,
+for files that are pipes, devices, links or lie outside the server's folder, and for what is no
+call. Each must be answered in time, within the memory, and alike whether a file outside is there or not;
 afterwards the server must still forecast as at first.
 """
 import argparse
@@ -127,9 +127,9 @@ def checks(draw, _):
 
 
 def devices(draw, folder):
-    file = draw.choice(["/dev/zero", "/dev/random", "/proc/kmsg", "/proc/self/environ", "/dev/stdin",
-                        f"{folder}/root/pipe", f"{folder}/root/link", f"{folder}/root",
-                        f"{folder}/root/zero", f"{folder}/root/huge.json"])
+    inside = [f"{folder}/root/{name}" for name in ("pipe", "link", "", "zero", "huge.json")]
+    file = draw.choice(["/dev/zero", "/dev/random", "/proc/kmsg", "/proc/self/environ",
+                        "/dev/stdin", *inside])
     return call("predict", scenario=scenario(**{draw.choice(["model", "cluster"]): file}))
 
 
