@@ -6,8 +6,8 @@
 
 Calls ask for steps of millions of micro-batches, buckets and ranks, for searches without an end,
 for files that are pipes, devices, links or lie outside the server's folder, and for what is no
-call. Each must be answered in time, within the memory, and alike whether a file outside is there or not;
-afterwards the server must still forecast as at first.
+call. Each must be answered in time, within the memory, and alike whether a file outside is there
+or not; afterwards the server must still forecast as at first.
 """
 import argparse
 import collections

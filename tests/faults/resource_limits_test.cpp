@@ -33,6 +33,7 @@ Outcome run_within(__rlimit_resource resource, rlim_t most, const Words& words) 
       const int opened = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
       return ::dup2(opened, place) == place;
     };
+    for (int inherited = 3; inherited < 64; ++inherited) ::close(inherited);
     const rlimit limit{most, most};
     if (put(out, STDOUT_FILENO) && put(error, STDERR_FILENO) && ::setrlimit(resource, &limit) == 0)
       ::execv(program_path().c_str(), arguments.data());
