@@ -21,6 +21,7 @@ bool InputLines::wait() {
 }
 
 bool InputLines::fill() {
+  if (failed_ != 0) return false;  // a second try might succeed behind what is lost
   constexpr std::size_t kBlock = std::size_t{1} << 16;
   block_.resize(kBlock);
   ssize_t got = 0;
@@ -47,7 +48,7 @@ InputLines::Kind InputLines::next(std::string& line) {
     was_ended_ = is_whole;
     if (is_whole) return too_long ? Kind::kTooLong : Kind::kWhole;
   }
-  if (!begun) return Kind::kEnd;
+  if (!begun || failed_ != 0) return Kind::kEnd;
   return too_long ? Kind::kTooLong : Kind::kWhole;
 }
 
