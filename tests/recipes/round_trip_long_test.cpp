@@ -217,7 +217,7 @@ TEST(RoundTrip, TheTableOfEverySchedulesPassesReadsBackWithItsRemarks) {
   int compared = 0;
   for (const char* keys : {"", R"(, "overlap": {"pp": true})", R"(, "overlap": {"pp": false})"}) {
     for (const Schedule* rules : schedules()) {
-      if (rules->order == nullptr) continue;  // `auto` asks for prices
+      if (!rules->is_made()) continue;  // `auto` asks for prices
       const std::string chunks =
           rules->chunks == Schedule::kSeveral ? R"(, "virtual_stages": 2)" : "";
       const std::string text = fmt::format(
