@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/work_limits.h"
 #include "layout/legality.h"
 #include "plan/launchable.h"
 
@@ -349,6 +350,7 @@ double Space::count(Counting& counting, std::size_t level) const {
   const LayoutDimension& dimension = *dimensions_[level];
   const auto [found, fresh] = counting.known.try_emplace({level, counting.prefix()}, 0);
   if (!fresh) return found->second;
+  end_if_stopped();
   KeySearch::Values values = dimension.values(counting.scenario);
   std::erase_if(values, [&](std::int64_t value) { return !admits(level, value); });
   if (!Counting::reads(dimension)) {

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "core/work_limits.h"
 #include "layout/read_scenario.h"
 #include "plan/layout_code.h"
 #include "plan/planning.h"
@@ -150,6 +152,13 @@ TEST(Space, CountsCombinationsAsTheProductOfTheirValues) {
   // (tp, pp): (1,1) has dp 2 and micro-batches of 1 or 2; (1,2) and (2,1) have 1, 2 or 4; each with
   // both settings of sequence parallelism and of tp overlap.
   EXPECT_EQ(planner->space().combinations(), (2 + 3 + 3) * 2 * 2);
+}
+
+// It takes longer than a search may where layers and GPUs go into thousands.
+TEST(Space, CountingEndsWhereItsTimeIsOver) {
+  const std::function<bool()> over = [] { return true; };
+  const StopScope scope(over);
+  EXPECT_THROW(planner_of(kSmallSpace), Stopped);
 }
 
 TEST(Space, ARuleThatCutsIsCountedByItsKey) {
