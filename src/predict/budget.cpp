@@ -54,17 +54,19 @@ double foreseen_instructions(const Scenario& scenario) {
   // A bucket runs its blocks and is reduced and gathered.
   const FrameworkRules& rules = scenario.rules;
   const auto chunks = static_cast<double>(layout.virtual_stages);
+  const double elements = static_cast<double>(count_parameters(scenario.model).total()) /
+                          (stages * static_cast<double>(layout.tp));
+  const double full =
+      rules.bucket_elements > 0 ? elements / static_cast<double>(rules.bucket_elements) : 0;
   const bool in_backward = layout.overlap.grad_reduce || layout.zero == 2;
   if (in_backward || layout.overlap.param_gather) {
     at_end += 3 * (blocks + chunks);
     if (layout.zero == 2 && !splits_backward(layout)) {
       const bool fills = layout.overlap.grad_reduce || rules.cuts_full_buckets;
-      of_micro_batch += 3 * (fills && rules.bucket_elements > 0 ? blocks + chunks : chunks);
+      of_micro_batch += 3 * (chunks + (fills ? std::min(blocks, full) : 0));
     }
-  } else if (rules.cuts_full_buckets && rules.bucket_elements > 0) {
-    const double elements = static_cast<double>(count_parameters(scenario.model).total()) /
-                            (stages * static_cast<double>(layout.tp));
-    at_end += 2 * elements / static_cast<double>(rules.bucket_elements);
+  } else if (rules.cuts_full_buckets) {
+    at_end += 2 * full;
   }
   return stages * (micro_batches * of_micro_batch + at_end);
 }
