@@ -6,6 +6,7 @@
 #include "core/assert.h"
 #include "layout/scenario.h"
 #include "memory/device_footprint.h"
+#include "predict/budget.h"
 #include "predict/pricing.h"
 #include "predict/traffic.h"
 #include "program/block_builder.h"
@@ -138,9 +139,16 @@ StepTable::Skeleton StepTable::make_skeleton(const Pricing& pricing) {
   Skeleton out;
   out.unit = rules_of(scratch_.layout.schedule).whole_groups ? scratch_.layout.pp : 1;
   out.stages.resize(static_cast<std::size_t>(scratch_.layout.pp));
+  const auto take_units = [&](int units) {
+    scratch_.training.global_batch = scratch_.layout.dp * out.unit * units;
+  };
+  // A step that takes too much memory to be lowered is refused when the search comes to replay it.
+  // Until then nothing is counted of it but its passes, which take no longer than all of it.
+  take_units(2);
+  if (!afford_program(scratch_)) return out;
   const BlockCosts costs(scratch_, pricing.kernels, pricing.collectives);
   for (int units = 1; units <= 2; ++units) {
-    scratch_.training.global_batch = scratch_.layout.dp * out.unit * units;
+    take_units(units);
     const Program program = lower(scratch_);
     for (const Role& role : program.roles) read_role(program, role, costs, units, out);
   }
