@@ -106,7 +106,7 @@ set(CPACK_DEBIAN_RANKS_PACKAGE_DEPENDS "stepcast (= ${PROJECT_VERSION}), openmpi
 set(CPACK_DEBIAN_DEVEL_PACKAGE_NAME libstepcast-dev)
 # The headers and the CMake package need these; the program alone needs only shared libraries.
 set(CPACK_DEBIAN_DEVEL_PACKAGE_DEPENDS
-  "libfmt-dev, libexpected-dev, libtomlplusplus-dev, libyaml-cpp-dev, libboost-iostreams-dev")
+  "libfmt-dev, libexpected-dev, libtomlplusplus-dev, libyaml-cpp-dev, zlib1g-dev")
 find_program(STEPCAST_DPKG_SHLIBDEPS dpkg-shlibdeps)
 mark_as_advanced(STEPCAST_DPKG_SHLIBDEPS)
 if(STEPCAST_DPKG_SHLIBDEPS)

@@ -17,8 +17,8 @@ build_packages=(
   libexpected-dev        # errors as values (tl::expected)
   libcli11-dev           # command line
   libtomlplusplus-dev libyaml-cpp-dev  # settings and manifests of other tools
+  zlib1g-dev             # packed traces
   libboost-dev           # Boost.Graph, Boost.PropertyTree
-  libboost-iostreams-dev # packed traces
   libeigen3-dev          # least squares, CPU kernels
   pkgconf libopenblas-dev  # matrix products of real runs
   libopenmpi-dev openmpi-bin  # ranks of real runs

@@ -23,7 +23,7 @@ class Gunzip {
   // False once nothing more is wanted, or the text is damaged.
   bool feed(std::string_view packed);
   // Says what is wrong with the file, after its last piece; "" for nothing.
-  std::string wrong();
+  std::string wrong() const;
 
  private:
   struct State;
