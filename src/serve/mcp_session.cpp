@@ -2,6 +2,7 @@
 #include "serve/mcp_session.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "core/parse_json.h"
@@ -24,7 +25,13 @@ Json value_at(const Json& object, const char* key) {
 }  // namespace
 
 McpSession::McpSession(const McpServer& server, Write write)
-    : server_(server), write_(std::move(write)), answering_([this] { answer_all(); }) {}
+    : server_(server), write_(std::move(write)) {
+  try {
+    answering_ = std::thread([this] { answer_all(); });
+  } catch (const std::system_error&) {
+    // There are no threads, as in WebAssembly: take() answers.
+  }
+}
 
 McpSession::~McpSession() {
   {
@@ -32,7 +39,7 @@ McpSession::~McpSession() {
     has_ended_ = true;
   }
   changed_.notify_all();
-  answering_.join();
+  if (answering_.joinable()) answering_.join();
 }
 
 bool McpSession::take(const std::string& line) {
@@ -43,7 +50,7 @@ bool McpSession::take(const std::string& line) {
     cancel(value_at(value_at(*message, "params"), "requestId"));
     return !is_deaf_;
   }
-  if (!is_object || method == "ping") {
+  if (!is_object || method == "ping" || !answering_.joinable()) {
     if (const auto answer = server_.answer(line)) write(*answer);
     return !is_deaf_;
   }

@@ -50,7 +50,7 @@ class McpSession {
   Json running_ = nullptr;  // the id of the request that is being answered
   std::atomic<bool> is_cancelled_ = false, is_deaf_ = false;  // that request; the client
   bool has_ended_ = false;
-  std::thread answering_;
+  std::thread answering_;  // none where none can be started: each request is answered as it comes
 };
 
 }  // namespace stepcast
