@@ -23,14 +23,12 @@ constexpr std::uint64_t kBetweenLooks = 4096;  // events between two questions w
 
 class Engine {
  public:
-  Engine(const Workload& workload, const Graph& graph, std::vector<RateChange>* rates,
-         const std::function<bool()>& stop)
+  Engine(const Workload& workload, const Graph& graph, std::vector<RateChange>* rates)
       : workload_(workload),
         tasks_(workload.task_table()),
         members_(workload.member_table()),
         graph_(graph),
         rates_(rates),
-        stop_(stop),
         queue_(workload.tasks()),
         fluid_(workload),
         waits_(graph.waits),
@@ -45,7 +43,10 @@ class Engine {
     start_ready();
     solve();
     while (!queue_.empty() && !overflow_) {
-      if (replay_.events >= next_look_ && is_over()) return;
+      if (replay_.events >= next_look_) {
+        next_look_ = replay_.events + kBetweenLooks;
+        end_if_stopped();
+      }
       now_ps_ = queue_.next_time();
       // A task without length ends at the instant of its start, so this is a closure: ends and
       // starts of one instant commute, and the rates are solved once nothing more happens in it.
@@ -59,7 +60,6 @@ class Engine {
   bool has_finished() const { return finished_ == tasks_.size(); }
   bool has_overflown() const { return overflow_; }
   TaskId endless() const { return endless_; }  // that overran the clock by itself
-  bool was_stopped() const { return stopped_; }
   Replay take() { return std::move(replay_); }
 
   // A flowing task whose rate is 0 when no event is left.
@@ -94,12 +94,6 @@ class Engine {
   };
 
   static std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
-
-  bool is_over() {
-    next_look_ = replay_.events + kBetweenLooks;
-    end_if_stopped();
-    return stopped_ = stop_ && stop_();
-  }
 
   // Moves a task to its next phase, now that the present one is over.
   void advance(std::int32_t task) {
@@ -251,7 +245,6 @@ class Engine {
   const std::vector<Workload::Member>& members_;
   const Graph& graph_;
   std::vector<RateChange>* rates_;
-  const std::function<bool()>& stop_;
   EventQueue queue_;
   Fluid fluid_;
   std::vector<std::int32_t> waits_;  // by node
@@ -263,19 +256,16 @@ class Engine {
   bool overflow_ = false;
   TaskId endless_;
   std::uint64_t next_look_ = kBetweenLooks;
-  bool stopped_ = false;
 };
 
 }  // namespace
 
 Result<Replay> replay(const Workload& workload, std::string (*describe)(TaskId, const void*),
-                      const void* context, std::vector<RateChange>* rates,
-                      const std::function<bool()>& stop) {
+                      const void* context, std::vector<RateChange>* rates) {
   const std::shared_ptr<const Graph> graph =
       workload.graph() ? workload.graph() : std::make_shared<const Graph>(make_graph(workload));
-  Engine engine(workload, *graph, rates, stop);
+  Engine engine(workload, *graph, rates);
   engine.run();
-  if (engine.was_stopped()) return failure(Errors{});
   if (engine.has_overflown()) {
     return failure(clock_error(engine.endless(), {describe, context}));
   }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,12 +34,10 @@ struct RateChange {
 // Runs to the end. A workload that cannot finish (a cycle over streams, dependencies and issuers; a
 // resource that is held for ever) gives an error that names the tasks of one cycle; `describe`
 // turns a task into words for it. `rates`, when given, receives the rates of all tasks that use
-// resources, in order of time. When `stop`, which is asked now and then, returns true, the replay
-// ends without a result: with a list of no errors.
+// resources, in order of time. Asks now and then whether to stop (core/work_limits.h).
 Result<Replay> replay(const Workload& workload,
                       std::string (*describe)(TaskId, const void*) = nullptr,
-                      const void* context = nullptr, std::vector<RateChange>* rates = nullptr,
-                      const std::function<bool()>& stop = {});
+                      const void* context = nullptr, std::vector<RateChange>* rates = nullptr);
 
 // Does the check for cycles alone, in the graph of stream order, dependencies and issuers with each
 // task as one vertex. Returns the tasks of one cycle, in which each waits for the one before it and

@@ -30,7 +30,6 @@ struct PricedStep {
               true,
               false,
               profile.sms_per_channel,
-              {},
               kNoStamps,
               profile.host_memory} {}
   PricedStep(const PricedStep&) = delete;

@@ -351,7 +351,6 @@ Result<Prediction> Predictor::run() {
                               options_.contention,
                               alone,
                               profile_.sms_per_channel,
-                              options_.stop,
                               stamps,
                               profile_.host_memory,
                               options_.check};

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -49,7 +48,6 @@ struct SimulationInput {
   bool contention;             // transfers share links
   bool alone = false;          // the only class is a rank without the others: transfers are free
   double sms_per_channel = 1;  // that collectives take from kernels (cost/profile.h)
-  std::function<bool()> stop = {};  // PredictOptions::stop
   const Stamps& stamps = kNoStamps;
   std::optional<HostMemory> host_memory = {};  // measured (cost/host_memory.h)
   bool check = false;                          // PredictOptions::check

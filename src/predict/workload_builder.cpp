@@ -365,7 +365,7 @@ Result<Simulation> WorkloadBuilder::replay() {
       [](sim::TaskId task, const void* builder) {
         return static_cast<const WorkloadBuilder*>(builder)->describe(task);
       },
-      this, nullptr, in_.stop);
+      this);
   if (!replay) {
     for (Error& error : replay.error()) error.path = "layout.schedule";
     return failure(replay.error());

@@ -51,7 +51,7 @@ std::vector<KeyDifference> differences_of(const std::vector<Scenario>& scenarios
 }
 
 // `draws`: with the passes of its pipeline.
-ComparedPoint point_of(const Scenario& scenario, bool draws, const std::function<bool()>& stop) {
+ComparedPoint point_of(const Scenario& scenario, bool draws) {
   ComparedPoint out;
   out.values = {scenario.name()};
   auto one = read(scenario);
@@ -63,7 +63,6 @@ ComparedPoint point_of(const Scenario& scenario, bool draws, const std::function
     return out;
   }
   stepcast::PredictOptions options;
-  options.stop = stop;
   options.trace = draws && one->layout.pp > 1;
   auto prediction = stepcast::predict(*one, scenario.data().root().folders, options);
   if (prediction) {
@@ -88,7 +87,7 @@ Result<Comparison> compare(const std::vector<Scenario>& scenarios, int threads,
   report.points.resize(scenarios.size());
   try {
     run_in_parallel(threads, scenarios.size(), [&](std::size_t, std::size_t i) {
-      report.points[i] = point_of(scenarios[i], scenarios.size() <= 2, stop);
+      report.points[i] = point_of(scenarios[i], scenarios.size() <= 2);
     });
     end_if_stopped();
   } catch (const Stopped&) {

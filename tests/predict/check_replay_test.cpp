@@ -105,11 +105,10 @@ TEST_F(SpoiledReplay, LacksThePathOfAWait) {
     spoils.waits = {};
     const PricedStep spoiled(scenario_, *pricing_, std::move(without));
     const SimulationInput& own = spoiled.input;
-    const SimulationInput input{scenario_,   step_.program,       own.grid,
-                                own.traffic, own.symmetry,        own.costs,
-                                own.host,    own.expand,          own.contention,
-                                own.alone,   own.sms_per_channel, {},
-                                kNoStamps,   own.host_memory,     true};
+    const SimulationInput input{
+        scenario_,       step_.program, own.grid,       own.traffic, own.symmetry,        own.costs,
+        own.host,        own.expand,    own.contention, own.alone,   own.sms_per_channel, kNoStamps,
+        own.host_memory, true};
     try {
       static_cast<void>(simulate(input, 3));
       ADD_FAILURE() << spoils.name << " may run too early";

@@ -62,7 +62,6 @@ inline Replayed replay(const PricedCase& priced, const Program& program, const W
                               ways.contention,
                               false,
                               profile.sms_per_channel,
-                              {},
                               ways.stamps};
   auto simulation = simulate(input, 2);
   EXPECT_TRUE(simulation.has_value()) << (simulation ? "" : to_string(simulation.error()));
