@@ -206,7 +206,7 @@ JsonDocument::JsonDocument(std::unique_ptr<SortedJson> value, std::string file)
 JsonDocument::~JsonDocument() = default;
 
 Result<std::unique_ptr<JsonDocument>> JsonDocument::load(const std::string& file) {
-  const CarriedFile* carried = is_carried(file) ? carried_file(file) : nullptr;
+  const CarriedFile* carried = carried_file(file);
   if (carried && carried->is_packed) return from(unpack_json(carried->bytes), file);
   const auto text = read_text_file(file);
   if (!text) return failure(text.error());

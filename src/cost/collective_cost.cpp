@@ -114,7 +114,7 @@ CollectiveCosts::SendShape CollectiveCosts::send_shape(DeviceId from, DeviceId t
     shape.nics = static_cast<std::int64_t>(std::min(own, links.nics(to).size()));
     if (!local) shape.tiers = tiers_above_leaves(cluster_, std::array{from, to});
   }
-  if (links.any_slow()) find_what_is_left(links, std::array{from, to}, shape);
+  find_what_is_left(links, std::array{from, to}, shape);
   return {shape, local};
 }
 

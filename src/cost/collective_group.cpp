@@ -81,14 +81,9 @@ void DeviceLinks::find_slow(const Cluster& cluster) {
   }
 }
 
-double DeviceLinks::scale_up_left(DeviceId device) const {
+DeviceLinks::Left DeviceLinks::left(DeviceId device) const {
   const auto found = slow_gpus_.find(device);
-  return found == slow_gpus_.end() ? 1 : found->second.scale_up;
-}
-
-double DeviceLinks::pcie_left(DeviceId device) const {
-  const auto found = slow_gpus_.find(device);
-  return found == slow_gpus_.end() ? 1 : found->second.pcie;
+  return found == slow_gpus_.end() ? Left{} : found->second;
 }
 
 double DeviceLinks::nic_left(VertexId nic) const {
@@ -114,8 +109,9 @@ void find_what_is_left(const DeviceLinks& links, std::span<const DeviceId> membe
                        GroupShape& shape) {
   if (!links.any_slow()) return;
   for (const DeviceId member : members) {
-    shape.scale_up_left = std::min(shape.scale_up_left, links.scale_up_left(member));
-    shape.pcie_left = std::min(shape.pcie_left, links.pcie_left(member));
+    const DeviceLinks::Left left = links.left(member);
+    shape.scale_up_left = std::min(shape.scale_up_left, left.scale_up);
+    shape.pcie_left = std::min(shape.pcie_left, left.pcie);
     if (shape.domains == 1) continue;
     for (const VertexId nic : links.nics(member)) {
       shape.nic_left = std::min(shape.nic_left, links.nic_left(nic));

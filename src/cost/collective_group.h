@@ -44,14 +44,13 @@ class DeviceLinks {
 
   bool any_slow() const { return !slow_gpus_.empty() || !slow_nics_.empty(); }
   // The share that is left of their links, of what the cluster states for all.
-  double scale_up_left(DeviceId device) const;
-  double pcie_left(DeviceId device) const;
+  struct Left {
+    double scale_up = 1, pcie = 1;
+  };
+  Left left(DeviceId device) const;
   double nic_left(VertexId nic) const;
 
  private:
-  struct Left {
-    double scale_up, pcie;
-  };
   void find_slow(const Cluster& cluster);
 
   std::vector<VertexId> nics_;

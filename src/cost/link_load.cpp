@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <numeric>
 
 #include "cost/collective_group.h"
@@ -314,16 +313,16 @@ std::vector<LinkLoad> routed_bytes_of_send(const Cluster& cluster, DeviceId from
 BytesPerSecond rate_at_once(const Topology& topology, BytesPerSecond rate,
                             std::span<const std::vector<LinkLoad>> groups) {
   if (groups.empty()) return rate;
-  std::map<LinkId, double> weights;  // of all groups, on links of the first
-  for (const LinkLoad& load : groups.front()) weights[load.link] += load.weight;
+  std::vector<LinkLoad> all = groups.front();  // with what the others add to its links
   for (const std::vector<LinkLoad>& other : groups.subspan(1)) {
     for (const LinkLoad& load : other) {
-      const auto shared = weights.find(load.link);
-      if (shared != weights.end()) shared->second += load.weight;
+      const auto shared = std::ranges::lower_bound(all, load.link, {}, &LinkLoad::link);
+      if (shared != all.end() && shared->link == load.link) shared->weight += load.weight;
     }
   }
-  for (const auto& [link, weight] : weights) {
-    if (weight > 0) rate = std::min(rate, topology.links()[link.index()].capacity / weight);
+  for (const LinkLoad& load : all) {
+    const BytesPerSecond capacity = topology.links()[load.link.index()].capacity;
+    if (load.weight > 0) rate = std::min(rate, capacity / load.weight);
   }
   return rate;
 }

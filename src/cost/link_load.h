@@ -43,7 +43,8 @@ void charge_protocol(const Cluster& cluster, const Reached& reached, std::vector
 
 // Payload per second that the first of several groups reaches when all send at once, none faster
 // than `rate`: on a link that they fill, each gets its part by weight. One group alone is held back
-// by links that are too slow for it. Anything else that a link carries is left out.
+// by links that are too slow for it. Anything else that a link carries is left out. The loads of
+// each group are ordered by link.
 BytesPerSecond rate_at_once(const Topology& topology, BytesPerSecond rate,
                             std::span<const std::vector<LinkLoad>> groups);
 

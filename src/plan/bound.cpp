@@ -42,7 +42,7 @@ BoundMaker::BoundMaker(const Scenario& scenario, const PricingByFramework& prici
     : scenario_(scenario),
       scratch_(scenario),
       pricing_(pricing),
-      groups_(scenario.cluster, any_of(pricing).collectives),
+      groups_(any_of(pricing).collectives),
       block_table_(scenario, groups_),
       step_table_(scenario, scratch_, groups_) {
   const std::vector<LayerKind> kinds = layer_kinds(scenario);

@@ -3,9 +3,6 @@
 
 namespace stepcast {
 
-GroupPrices::GroupPrices(const Cluster& cluster, const CollectiveCosts& costs)
-    : cluster_(cluster), costs_(costs), links_(cluster) {}
-
 std::size_t GroupPrices::PlacedHash::operator()(const Placed& placed) const {
   const Message& message = placed.message;
   std::uint64_t out = static_cast<std::uint64_t>(message.bytes) * 0x9e3779b97f4a7c15;
@@ -16,14 +13,9 @@ std::size_t GroupPrices::PlacedHash::operator()(const Placed& placed) const {
 
 PlaceId GroupPrices::place(const std::vector<DeviceId>& members) {
   const PlaceId fresh(members_.size());
-  PlaceId found;
-  if (cluster_.spec.accelerator.is_cpu()) {
-    found = known_members_.try_emplace(members, fresh).first->second;
-  } else {
-    const GroupShape shape =
-        members.size() < 2 ? GroupShape{} : shape_of(cluster_, links_, members);
-    found = known_.try_emplace(shape, fresh).first->second;
-  }
+  const std::optional<GroupShape> shape = costs_.shape(members);
+  const PlaceId found = shape ? known_.try_emplace(*shape, fresh).first->second
+                              : known_members_.try_emplace(members, fresh).first->second;
   if (found == fresh) members_.push_back(members);
   return found;
 }

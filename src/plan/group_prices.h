@@ -17,8 +17,8 @@ using PlaceId = Id<struct PlaceTag>;
 
 class GroupPrices {
  public:
-  // `pricing` and the cluster outlive this.
-  GroupPrices(const Cluster& cluster, const CollectiveCosts& costs);
+  // `costs` outlives this.
+  explicit GroupPrices(const CollectiveCosts& costs) : costs_(costs) {}
 
   PlaceId place(const std::vector<DeviceId>& members);
   const std::vector<DeviceId>& members(PlaceId place) const { return members_[place.index()]; }
@@ -34,9 +34,7 @@ class GroupPrices {
     std::size_t operator()(const Placed& placed) const;
   };
 
-  const Cluster& cluster_;
   const CollectiveCosts& costs_;
-  DeviceLinks links_;
   std::map<GroupShape, PlaceId> known_;                     // GPUs: the shape prices
   std::map<std::vector<DeviceId>, PlaceId> known_members_;  // processors: each group its own
   std::vector<std::vector<DeviceId>> members_;              // by place: one group of it

@@ -17,13 +17,11 @@ Demands demands_of(const Scenario& scenario, double memory_margin,
 }
 
 Errors check_demands(const Demands& demands, const Scenario& scenario, const PriceList& prices) {
-  Errors errors;
-  const ClusterSpec& cluster = scenario.cluster.spec;
-  if (demands.budget && !run_terms(scenario, prices).dollars_per_gpu_hour) {
-    errors.push_back({ErrorCode::kMissingKey, fmt::format("is missing: {}", why_no_price(cluster)),
-                      "", "run.price_per_gpu_hour", "as --price 2.5"});
-  }
-  return errors;
+  if (!demands.budget) return {};
+  const RunTerms terms = run_terms(scenario, prices);
+  if (terms.dollars_per_gpu_hour) return {};
+  return {{ErrorCode::kMissingKey, fmt::format("is missing: {}", terms.no_price), "",
+           "run.price_per_gpu_hour", "as --price 2.5"}};
 }
 
 const char* name_of(Constraint constraint) {
