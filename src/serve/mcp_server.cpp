@@ -214,7 +214,11 @@ class Request {
 
 std::optional<std::string> McpServer::answer(std::string_view message,
                                              const std::function<bool()>& cancelled) const {
-  const auto parsed = parse_ordered_json(message, "");
+  return answer_read(parse_ordered_json(message, ""), cancelled);
+}
+
+std::optional<std::string> McpServer::answer_read(const Result<Json>& parsed,
+                                                  const std::function<bool()>& cancelled) const {
   if (!parsed) return failed(nullptr, {kParseError, to_string(parsed.error().front())});
   if (!parsed->is_object()) {
     return failed(nullptr, {kInvalidRequest, "a message is one object; batches are not supported"});

@@ -23,6 +23,9 @@ class McpServer {
   // once `cancelled` is true.
   std::optional<std::string> answer(std::string_view message,
                                     const std::function<bool()>& cancelled = {}) const;
+  // Answers one that has been read, or what was wrong with it, likewise.
+  std::optional<std::string> answer_read(const Result<Json>& message,
+                                         const std::function<bool()>& cancelled = {}) const;
 
   // The answer to a line of more than kLongestMessage bytes, which is not read to its end.
   std::string too_long() const;

@@ -43,7 +43,7 @@ McpSession::~McpSession() {
 }
 
 bool McpSession::take(const std::string& line) {
-  const auto message = parse_ordered_json(line, "");
+  auto message = parse_ordered_json(line, "");
   const bool is_object = message && message->is_object();
   const std::string method = is_object ? text_at(*message, "method") : "";
   if (method == "notifications/cancelled") {
@@ -51,12 +51,13 @@ bool McpSession::take(const std::string& line) {
     return !is_deaf_;
   }
   if (!is_object || method == "ping" || !answering_.joinable()) {
-    if (const auto answer = server_.answer(line)) write(*answer);
+    if (const auto answer = server_.answer_read(message)) write(*answer);
     return !is_deaf_;
   }
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return waiting_.size() < kMostWaiting || is_deaf_; });
-  waiting_.push_back({line, value_at(*message, "id")});
+  Json id = value_at(*message, "id");
+  waiting_.push_back({std::move(message), std::move(id)});
   changed_.notify_all();
   return !is_deaf_;
 }
@@ -80,7 +81,7 @@ void McpSession::write(const std::string& answer) {
 
 void McpSession::answer_all() {
   while (true) {
-    Waiting next;
+    Waiting next{Json(), nullptr};
     {
       std::unique_lock lock(mutex_);
       running_ = nullptr;
@@ -92,7 +93,8 @@ void McpSession::answer_all() {
       is_cancelled_ = false;
     }
     changed_.notify_all();
-    const auto answer = server_.answer(next.line, [&] { return is_cancelled_ || is_deaf_; });
+    const auto answer =
+        server_.answer_read(next.message, [&] { return is_cancelled_ || is_deaf_; });
     if (answer && !is_cancelled_) write(*answer);
   }
 }

@@ -33,7 +33,7 @@ class McpSession {
 
  private:
   struct Waiting {
-    std::string line;
+    Result<Json> message;
     Json id;
   };
   void answer_all();
