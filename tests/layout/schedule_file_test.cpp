@@ -26,11 +26,12 @@ class ScheduleFile : public ::testing::Test {
     std::ofstream(path_) << csv;
     return read_without(more);
   }
-  Result<Scenario> read_without(const std::string& more) {
+  Result<Scenario> read_without(const std::string& more, int stages = 2, int batch = 2) {
+    const std::string pp = std::to_string(stages);
     const auto document = JsonDocument::parse(
-        R"({"stepcast": 1, "model": "gpt3-13b", "cluster": {"base": "dgx-a100-80g", "gpus": 2},
-            "training": {"global_batch": 2}, "layout": {"pp": 2, "schedule": "file:)" +
-            path_ + "\"" + more + "}}",
+        R"({"stepcast": 1, "model": "gpt3-13b", "cluster": {"base": "dgx-a100-80g", "gpus": )" +
+            pp + R"(}, "training": {"global_batch": )" + std::to_string(batch) +
+            R"(}, "layout": {"pp": )" + pp + R"(, "schedule": "file:)" + path_ + "\"" + more + "}}",
         "scenario.json");
     return read_scenario(**document, testing::source_folders());
   }
@@ -142,12 +143,7 @@ TEST_F(ScheduleFile, OfAModelThatStandsTwiceHasTwoChunksPerStage) {
   const Pipeline pipeline{4, 2, 8, Placement::kMirrored};
   std::ofstream(path_) << to_csv(pipeline, make_orders(schedule_named("dualpipe"), pipeline));
   const auto with = [&](const std::string& virtual_stages) {
-    const auto document = JsonDocument::parse(
-        R"({"stepcast": 1, "model": "gpt3-13b", "cluster": {"base": "dgx-a100-80g", "gpus": 4},
-            "training": {"global_batch": 8}, "layout": {"pp": 4, "schedule": "file:)" +
-            path_ + "\"" + virtual_stages + "}}",
-        "scenario.json");
-    return read_scenario(**document, testing::source_folders());
+    return read_without(virtual_stages, 4, 8);
   };
   const auto usual = with("");
   ASSERT_TRUE(usual.has_value()) << to_string(usual.error());
