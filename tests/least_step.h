@@ -65,7 +65,7 @@ class LeastSteps {
       if (!made || ends_step(what)) sum += kernels(what);
       made = made || makes_gradients(what);
       ended = ended || ends_step(what);
-      if (ended || what.stream != stream || !moves_gradients(what) || shapes_.is_idle(what)) {
+      if (ended || what.stream != stream || !moves_gradients(what) || is_idle(what, input_.grid)) {
         continue;
       }
       moved = true;

@@ -7,11 +7,12 @@
 #include <array>
 
 #include "program/check_causality.h"
+#include "program/stream_clock.h"
 
 namespace stepcast {
 namespace {
 
-using Clock = std::array<std::int32_t, kStreams>;
+using Clock = StreamClock<kStreams>;
 
 // Times of one class, step by step.
 class ClassCheck {
@@ -153,8 +154,7 @@ class PathCheck {
       for (std::size_t e = edges.begin[task]; e < edges.begin[task + 1]; ++e) {
         const std::int32_t before = owner[static_cast<std::size_t>(edges.before[e])];
         if (before < 0 || before == static_cast<std::int32_t>(i)) continue;
-        const Clock& end = ends[static_cast<std::size_t>(before)];
-        for (std::size_t s = 0; s < end.size(); ++s) known[s] = std::max(known[s], end[s]);
+        follow(known, ends[static_cast<std::size_t>(before)]);
       }
       lost = lacks(i, known, tasks);
       known[own] = static_cast<std::int32_t>(i);

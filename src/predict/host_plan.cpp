@@ -36,7 +36,7 @@ class HostPlanner {
   HostPlan plan() {
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(list_.size()); ++i) {
       const Instruction& what = list_[static_cast<std::size_t>(i)];
-      if (shapes_.is_idle(what)) continue;
+      if (is_idle(what, in_.grid)) continue;
       if (what.is<HostWait>()) {
         synchronise(i);
       } else if (alternates(what) && !leads_pair(what)) {
@@ -245,14 +245,13 @@ void HostPlanner::transfer(std::int32_t i, const Instruction& what) {
 }
 
 // Runs launch kernel by kernel: every instruction keeps its own host task.
-HostPlan plan_expanded(const SimulationInput& input, TransferShapes& shapes,
-                       std::int32_t rank_class) {
+HostPlan plan_expanded(const SimulationInput& input, std::int32_t rank_class) {
   const std::vector<Instruction>& list = input.costs.role(rank_class).instructions;
   HostPlan plan;
   plan.issuer.assign(list.size(), HostPlan::kUnbound);
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Instruction& what = list[i];
-    if (shapes.is_idle(what) || what.is_run()) continue;
+    if (is_idle(what, input.grid) || what.is_run()) continue;
     const bool waits = what.is<HostWait>();
     if (!waits) plan.issuer[i] = static_cast<std::int32_t>(plan.tasks.size());
     plan.tasks.push_back({static_cast<std::int32_t>(i),
@@ -266,7 +265,7 @@ HostPlan plan_expanded(const SimulationInput& input, TransferShapes& shapes,
 
 HostPlan plan_host(const SimulationInput& input, TransferShapes& shapes,
                    std::span<const std::int32_t> rank_classes, bool shares_processor) {
-  if (input.expand) return plan_expanded(input, shapes, rank_classes.front());
+  if (input.expand) return plan_expanded(input, rank_classes.front());
   return HostPlanner(input, shapes, rank_classes, shares_processor).plan();
 }
 

@@ -74,7 +74,7 @@ Result<std::vector<std::vector<std::int32_t>>> match_transfers(const Program& pr
   return partner;
 }
 
-std::vector<std::int32_t> find_barrier(const SimulationInput& input, const TransferShapes& shapes) {
+std::vector<std::int32_t> find_barrier(const SimulationInput& input) {
   const auto classes = static_cast<std::int32_t>(input.symmetry.ranks.size());
   std::vector<std::int32_t> barrier;
   for (std::int32_t c = 0; c < classes; ++c) {
@@ -83,7 +83,7 @@ std::vector<std::int32_t> find_barrier(const SimulationInput& input, const Trans
     std::int32_t next = -1;  // the one that follows, idle ones left out
     for (auto i = static_cast<std::int32_t>(list.size()); i-- > 0 && found < 0;) {
       const Instruction& what = list[static_cast<std::size_t>(i)];
-      if (shapes.is_idle(what)) continue;
+      if (is_idle(what, input.grid)) continue;
       const auto* call = what.as<CollectiveCall>();
       if (next >= 0 && call != nullptr && call->group.joins_all_stages()) {
         const Instruction& after = list[static_cast<std::size_t>(next)];

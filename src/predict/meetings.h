@@ -17,6 +17,6 @@ Result<std::vector<std::vector<std::int32_t>>> match_transfers(const Program& pr
 
 // By rank class: the last collective of the step that the host waits for right away, the norm of
 // the gradients. Empty when some class has none.
-std::vector<std::int32_t> find_barrier(const SimulationInput& input, const TransferShapes& shapes);
+std::vector<std::int32_t> find_barrier(const SimulationInput& input);
 
 }  // namespace stepcast

@@ -45,7 +45,6 @@ class TransferShapes {
  public:
   explicit TransferShapes(const SimulationInput& input);
 
-  bool is_idle(const Instruction& what) const { return stepcast::is_idle(what, in_.grid); }
   // `what` is a collective, send, receive, copy or host update of the rank class. Valid until the
   // next call.
   const TransferShape& shape(std::int32_t rank_class, const Instruction& what);

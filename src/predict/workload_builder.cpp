@@ -65,7 +65,7 @@ bool WorkloadBuilder::shares_processor(std::int32_t c) const {
   const auto& list = in_.costs.role(c).instructions;
   return std::any_of(list.begin(), list.end(), [&](const Instruction& what) {
     const auto* call = what.as<CollectiveCall>();
-    if (!runs_beside_passes(what.stream) || shapes_.is_idle(what)) return false;
+    if (!runs_beside_passes(what.stream) || is_idle(what, in_.grid)) return false;
     // A process moves all its messages itself; a GPU's copies between stages wait for their host.
     const bool moves = what.transfer() != nullptr || what.host_copy() != nullptr;
     if (on_cpu_) return call != nullptr || moves;
@@ -301,7 +301,7 @@ void WorkloadBuilder::add_class(std::int32_t c, std::int32_t begin) {
   };
   for (std::int32_t i = begin; i < static_cast<std::int32_t>(list.size()); ++i) {
     const Instruction& what = list[static_cast<std::size_t>(i)];
-    if (shapes_.is_idle(what)) continue;
+    if (is_idle(what, in_.grid)) continue;
     issue_up_to(i);
     const std::int32_t issuer = plan.issuer[static_cast<std::size_t>(i)];
     if (issuer >= 0) tasks(c, i).host = host_tasks_[static_cast<std::size_t>(issuer)];

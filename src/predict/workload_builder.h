@@ -20,7 +20,7 @@ class WorkloadBuilder {
   WorkloadBuilder(const SimulationInput& input,
                   const std::vector<std::vector<std::int32_t>>& partner);
 
-  std::vector<std::int32_t> barrier() { return find_barrier(in_, shapes_); }
+  std::vector<std::int32_t> barrier() { return find_barrier(in_); }
   // `begin`, by class: the first instruction.
   void add_step(const std::vector<std::int32_t>& begin);
   // Ends the building: the steps go into the result.

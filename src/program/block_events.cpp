@@ -9,11 +9,12 @@
 #include "operation/buffer.h"
 #include "operation/operation.h"
 #include "program/program.h"
+#include "program/stream_clock.h"
 
 namespace stepcast {
 namespace {
 
-using ByStream = std::array<std::int32_t, kBlockStreams>;
+using ByStream = StreamClock<kBlockStreams>;
 constexpr ByStream kNobody{-1, -1, -1};
 
 // The latest users of one buffer.
@@ -45,11 +46,7 @@ class Events {
   }
 
  private:
-  static void wait(Operation& operation, const ByStream& users) {
-    for (std::size_t s = 0; s < users.size(); ++s) {
-      operation.after[s] = std::max(operation.after[s], users[s]);
-    }
-  }
+  static void wait(Operation& operation, const ByStream& users) { follow(operation.after, users); }
 
   static constexpr auto kComputing = static_cast<std::size_t>(BlockStream::kCompute);
   std::vector<Users> users_;
@@ -66,13 +63,11 @@ std::vector<ByStream> ended_with(const std::vector<Operation>& pass) {
     const auto index = static_cast<std::int32_t>(out.size());
     const auto own = static_cast<std::size_t>(operation.stream);
     ByStream ended = kNobody;
-    const auto follow = [&](std::int32_t before) {
-      if (before < 0) return;
-      const ByStream& known = out[static_cast<std::size_t>(before)];
-      for (std::size_t s = 0; s < known.size(); ++s) ended[s] = std::max(ended[s], known[s]);
+    const auto take = [&](std::int32_t before) {
+      if (before >= 0) follow(ended, out[static_cast<std::size_t>(before)]);
     };
-    follow(latest[own]);
-    for (const std::int32_t before : operation.after) follow(before);
+    take(latest[own]);
+    for (const std::int32_t before : operation.after) take(before);
     ended[own] = index;
     latest[own] = index;
     out.push_back(ended);

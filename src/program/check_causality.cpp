@@ -6,15 +6,12 @@
 #include <algorithm>
 
 #include "program/program.h"
+#include "program/stream_clock.h"
 
 namespace stepcast {
 namespace {
 
-using Clock = std::array<std::int32_t, kStreams>;
-
-void follow(Clock& clock, const Clock& other) {
-  for (std::size_t s = 0; s < clock.size(); ++s) clock[s] = std::max(clock[s], other[s]);
-}
+using Clock = StreamClock<kStreams>;
 
 // Walks a list, some steps one behind the other.
 class Clocks {
@@ -100,7 +97,7 @@ std::optional<std::string> broken_cause(const Program& program, const Role& role
 
 namespace {
 
-using BlockPlaces = std::array<std::int32_t, kBlockStreams>;
+using BlockPlaces = StreamClock<kBlockStreams>;
 
 // Who has used a buffer of a block last, on each stream.
 struct LastUsers {
@@ -113,18 +110,16 @@ std::optional<std::string> broken_cause(const Block& block, Pass pass) {
   const std::vector<Operation>& operations = block.pass(pass).operations;
   std::vector<LastUsers> users(block.buffers.size());
   std::vector<BlockPlaces> ended;  // by operation, its own end included
-  std::array<std::int32_t, kBlockStreams> latest{-1, -1, -1};
+  BlockPlaces latest{-1, -1, -1};
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const Operation& what = operations[i];
     const auto own = static_cast<std::size_t>(what.stream);
     BlockPlaces known{-1, -1, -1};
-    const auto follow = [&](std::int32_t before) {
-      if (before < 0) return;
-      const BlockPlaces& end = ended[static_cast<std::size_t>(before)];
-      for (std::size_t s = 0; s < end.size(); ++s) known[s] = std::max(known[s], end[s]);
+    const auto take = [&](std::int32_t before) {
+      if (before >= 0) follow(known, ended[static_cast<std::size_t>(before)]);
     };
-    follow(latest[own]);
-    for (const std::int32_t before : what.after) follow(before);
+    take(latest[own]);
+    for (const std::int32_t before : what.after) take(before);
     const auto lacks = [&](const BlockPlaces& before) -> std::int32_t {
       for (std::size_t s = 0; s < before.size(); ++s) {
         if (before[s] > known[s]) return before[s];
