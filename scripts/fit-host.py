@@ -30,6 +30,8 @@ def arguments():
     parser.add_argument("--framework", required=True, help="whose host costs to fit")
     parser.add_argument("--every", type=int, default=10, help="use each so-many-th case")
     parser.add_argument("--stepcast", default=str(ROOT / "build/release/stepcast"))
+    parser.add_argument("--out", default=str(ROOT / "calibrate/profiles/hosts.json"),
+                        help="the file to write, in place of the shipped one")
     return parser.parse_args()
 
 
@@ -99,7 +101,7 @@ def main():
                               key=lambda value: (trial(launch, collective, value), value))
         best = trial(launch, collective, micro_batch)
     costs["fitted_on"] = [case["id"] for case in suite["cases"]]
-    write_hosts(path, hosts)
+    write_hosts(pathlib.Path(options.out), hosts)
     print(f"{options.framework}: launch {launch} us, collective {collective} us, "
           f"micro-batch {micro_batch} us, mean log error "
           f"{best:.3f} on {len(suite['cases'])} cases of {options.suite}")

@@ -38,6 +38,7 @@ struct CheckFlags {
   std::string baseline;
   bool update = false;
   bool unfolded = false;
+  bool publisher_left_out = false;
   int threads = 0;
   std::uint64_t seed = 0;
   CheckView view;
@@ -250,6 +251,7 @@ Written render(const CheckFlags& flags, const CheckReport& report, const GateOut
 CheckOptions options_of(const CheckFlags& flags) {
   CheckOptions options;
   options.fold = !flags.unfolded;
+  options.publisher_left_out = flags.publisher_left_out;
   options.threads = threads_of(flags.threads);
   if (!flags.output.quiet && isatty(STDERR_FILENO) == 1) {
     const auto mutex = std::make_shared<std::mutex>();
@@ -373,6 +375,8 @@ Command add_check(CommandLine program) {
   app.add("--worst", flags->view.worst,
           "in table and md: list the N largest errors of each suite, not the ten largest of all")
       .type_name("N");
+  app.add_switch("--publisher-left-out", flags->publisher_left_out,
+                 "make the interval of each run without the errors of its publisher's runs");
   app.add_switch("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
   add_threads_flag(app, flags->threads);
   app.add("--seed", flags->seed,

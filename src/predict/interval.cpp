@@ -42,14 +42,13 @@ Interval interval90(Seconds step_time, const std::array<Seconds, kCurves>& time_
   }
   Seconds all(0);
   for (const Seconds time : time_by_curve) all += time;
-  double variance = kRepeatable * kRepeatable;
+  double variance = std::pow(kNormal95 * kRepeatable, 2);
   for (std::size_t c = 0; c < kCurves && all.value() > 0; ++c) {
-    const double term = time_by_curve[c] / all * sigma[c];
-    variance += term * term;
+    variance += std::pow(time_by_curve[c] / all * sigma[c], 2);
   }
   // Both sides are logarithms, from the forecast outwards. The errors of runs contain those of the
-  // curves. No forecast is surer than either.
-  double low = kNormal95 * std::sqrt(variance), high = low;
+  // curves, whose typical error is the least that a forecast may miss by.
+  double low = std::sqrt(variance), high = low;
   if (const auto band = errors.times_near(mechanisms)) {
     low = std::max(low, -band->low);
     high = std::max(high, band->high);

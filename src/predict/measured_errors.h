@@ -16,7 +16,7 @@
 
 namespace stepcast {
 
-// One run: who published it, what it exercised, and its ln(measured / predicted).
+// One run: who ran it, what it exercised, and its ln(measured / predicted).
 struct MeasuredError {
   std::vector<std::string> mechanisms;
   double log_error = 0;                    // of the step time
@@ -56,15 +56,19 @@ class MeasuredErrors {
   static Result<MeasuredErrors> read(const std::string& profiles_folder);
   std::string text() const;
 
+  // The errors of all other publishers: an interval of this one's runs may be made of them.
+  MeasuredErrors without(const std::string& publisher) const;
+
   int runs() const { return static_cast<int>(book_->runs.size()); }
   // Enough runs of enough sources exercised it.
-  bool proves(const std::string& mechanism) const { return doubt(mechanism) <= 0; }
+  bool proves(const std::string& mechanism) const;
   // A mechanism adds this to the square of an interval, in units of of_unknown() squared: 1 without
-  // enough runs, a tenth with those of one source alone.
+  // enough runs. How far publishers differ is in the errors themselves.
   double doubt(const std::string& mechanism) const;
   // Errors of the runs that are like one that relies on these mechanisms: a run counts by what both
-  // rely on, and what few runs have in common tells more than what nearly all have. Nothing where
-  // no run has anything in common with it.
+  // rely on, and what few runs have in common tells more than what nearly all have. A publisher
+  // counts as the root of what its runs do, because the next runs are somebody else's. Nothing
+  // where no run has anything in common with it.
   std::optional<ErrorBand> times_near(std::span<const std::string> mechanisms) const;
   std::optional<ErrorBand> memory_near(std::span<const std::string> mechanisms) const;
   // How far the mean error of a mechanism typically is from zero: what to expect of one that no run

@@ -385,8 +385,11 @@ Result<Prediction> predict(const Scenario& scenario, const Pricing& pricing,
 
 Result<Prediction> predict(const Scenario& scenario, const DataFolders& folders,
                            const PredictOptions& options) {
-  const auto pricing = make_pricing(scenario, folders, options.own_kernels);
+  auto pricing = make_pricing(scenario, folders, options.own_kernels);
   if (!pricing) return failure(pricing.error());
+  if (const std::string& left_out = options.without_errors_of; !left_out.empty()) {
+    (*pricing)->errors = (*pricing)->errors.without(left_out);
+  }
   return predict(scenario, **pricing, options);
 }
 

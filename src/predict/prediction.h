@@ -134,6 +134,8 @@ struct PredictOptions {
   // (use_own_kernels()).
   bool own_kernels = false;
   FlopCount flops = FlopCount::kFull;
+  // Intervals are made without the errors of this publisher's runs; "": of all.
+  std::string without_errors_of = {};
   // Asserts that no cause comes behind its effect, in the program and in its replay
   // (program/check_causality.h, predict/check_replay.h). Builds with sanitizers do it always.
   bool check = kChecksCauses;

@@ -16,6 +16,7 @@ Json case_object(const CaseResult& result) {
   out["predicted"] = result.predicted ? json_of(*result.predicted) : Json::object();
   out["measured"] = json_of(result.measured);
   out["error"] = json_of(result.errors);
+  out["publisher"] = result.publisher;
   if (result.covered) out["covered"] = *result.covered;
   if (result.fitted) out["fitted"] = true;
   if (!result.failed.empty()) out["failed"] = result.failed;

@@ -85,8 +85,8 @@ std::vector<std::string> layout_csv_cells(const Planner& planner, const LayoutCh
 
 std::string proof_text(const Prediction& prediction) {
   if (prediction.unproven.empty())
-    return "recorded runs of two sources or more have exercised all of it";
-  return fmt::format("too few recorded runs have exercised: {}",
+    return "recorded runs of two publishers or more have exercised all of it";
+  return fmt::format("too few recorded runs, or those of one publisher alone, have exercised: {}",
                      fmt::join(prediction.unproven, "; "));
 }
 

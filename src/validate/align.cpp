@@ -59,6 +59,7 @@ CaseResult describe(const Suite& suite, const SuiteCase& test_case) {
   out.suite = suite.name;
   out.id = test_case.id;
   out.source = publisher_of(test_case.source);
+  out.publisher = test_case.publisher.empty() ? out.source : test_case.publisher;
   out.tags = test_case.tags;
   out.group = test_case.group;
   out.nothing_assumed = test_case.assumed.empty();
@@ -140,7 +141,7 @@ MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases) {
   for (const CaseResult& result : cases) {
     if (result.fitted || result.shares_a_source || !result.errors.step_time) continue;
     MeasuredError error{
-        result.mechanisms, -std::log1p(*result.errors.step_time), {}, result.source};
+        result.mechanisms, -std::log1p(*result.errors.step_time), {}, result.publisher};
     error.run = result.suite + "/" + result.id;
     if (const auto& memory = result.errors.peak_memory) {
       error.memory_log_error = -std::log1p(*memory);

@@ -26,7 +26,8 @@ struct CaseResult {
   std::string group;
   bool nothing_assumed = true;
   bool fitted = false;           // the profile that priced it was fitted on it
-  std::string source;            // who published it (publisher_of)
+  std::string source;            // the repository or paper that reports it (publisher_of)
+  std::string publisher;         // who ran it: as its suite says, else its source
   bool shares_a_source = false;  // the profile was fitted on what the same source measured
 
   std::string failed;          // why it could not be predicted; empty when it was

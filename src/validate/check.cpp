@@ -71,6 +71,7 @@ Errors predict_case(const Suite& suite, const SuiteCase& test_case, const DataFo
   PredictOptions predict_options;
   predict_options.fold = options.fold;
   predict_options.stop = options.stop;
+  if (options.publisher_left_out) predict_options.without_errors_of = result.publisher;
   const auto prediction = predict(*scenario, folders, predict_options);
   if (!prediction) {
     if (prediction.error().empty()) return {};  // it was stopped

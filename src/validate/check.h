@@ -18,6 +18,8 @@ struct DataFolders;
 
 struct CheckOptions {
   bool fold = true;
+  // Makes the interval of each case without the errors of its publisher's runs.
+  bool publisher_left_out = false;
   int threads = 1;  // cases at once; changes no result
   std::function<void(std::size_t done, std::size_t all)> progress;  // from any thread
   // Asked now and then, from any thread; once it is true, cases are left as they are.

@@ -27,7 +27,8 @@ std::string group_of(const SortedJson& scenario) {
   return json_text(group);
 }
 
-void complete(SuiteCase& one, const CaseErrors& of_suite) {
+void complete(SuiteCase& one, const std::string& publisher, const CaseErrors& of_suite) {
+  if (one.publisher.empty()) one.publisher = publisher;
   if (one.scenario.is_object()) one.group = group_of(one.scenario);
   for (const JudgedFigure& figure : judged_figures()) {
     auto& limit = one.limits.*figure.error;
@@ -75,7 +76,7 @@ Result<Suite> read_suite(JsonDocument& document) {
   std::set<std::string> ids;
   for (std::size_t i = 0; i < out.cases.size(); ++i) {
     SuiteCase& one = out.cases[i];
-    complete(one, out.limits);
+    complete(one, out.publisher, out.limits);
     if (!one.id.empty() && !ids.insert(one.id).second) {
       document.add({ErrorCode::kBadValue, fmt::format("the id '{}' stands twice", one.id), "",
                     fmt::format("cases[{}]", i), "ids are unique within a suite"});
@@ -128,6 +129,7 @@ Rows SuiteCase::fields() {
   static constexpr Row all[] = {
       row<&F::id>("id").required().says("unique within the suite"),
       row<&F::source>("source").required().says("where the run was reported"),
+      row<&F::publisher>("publisher").says("who ran it; that of its suite unless stated"),
       row<&F::tags>("tags").says("for rows of the summary, `--tag` and `--without-tag`"),
       row<&F::assumed>("assumed").says(
           "what the source does not state and was filled in: key paths or free text"),
@@ -145,6 +147,7 @@ Rows Suite::fields() {
   using F = Suite;
   static constexpr Row all[] = {
       row<&F::name>("name").says("the file's name unless stated"),
+      row<&F::publisher>("publisher").says("who ran the cases that do not state theirs"),
       row<&F::limits>("tolerance")
           .says("limits of all cases that measured the figure and do not limit it themselves"),
       row<&F::cases>("cases").required().says("the recorded runs")};

@@ -47,6 +47,7 @@ struct Convention {
 struct SuiteCase {
   std::string id;
   std::string source;
+  std::string publisher;  // who ran it; that of its suite unless stated
   std::vector<std::string> tags;
   std::vector<std::string> assumed;  // what the source leaves open and was filled in
   std::string notes;
@@ -64,7 +65,8 @@ struct SuiteCase {
 struct Suite {
   std::string name;
   std::string file;
-  CaseErrors limits;  // of the cases that do not limit themselves
+  std::string publisher;  // of the cases that do not state theirs
+  CaseErrors limits;      // of the cases that do not limit themselves
   std::vector<SuiteCase> cases;
 
   static Rows fields();

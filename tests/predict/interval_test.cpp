@@ -51,7 +51,7 @@ TEST(MeasuredErrors, ProveWhatEnoughRunsOfTwoSourcesExercised) {
   EXPECT_FALSE(errors.proves("d"));
   EXPECT_EQ(errors.doubt("a"), 0);
   EXPECT_EQ(errors.doubt("b"), 1);
-  EXPECT_EQ(errors.doubt("c"), 0.1);
+  EXPECT_EQ(errors.doubt("c"), 0);  // how publishers differ is in the errors
   EXPECT_EQ(errors.doubt("d"), 1);
   // The means of those with five runs or more: "a" (20 of mean 0.09, and 0.09), "c" 0.5.
   EXPECT_NEAR(errors.of_unknown(), std::sqrt((0.09 * 0.09 + 0.5 * 0.5) / 2), 1e-9);
@@ -73,7 +73,7 @@ TEST(MeasuredErrors, OfRunsLikeTheScenarioGiveItsBand) {
   EXPECT_FALSE(errors.memory_near(mechanisms).has_value());
 }
 
-// Half of what both rely on counts less than all of it: two to the power of minus eight.
+// Half of what both rely on counts less than all of it: two to the power of minus four.
 TEST(MeasuredErrors, RunsThatShareLessCountLess) {
   std::vector<MeasuredError> runs;
   for (int i = 0; i < 5; ++i) runs.push_back({{"a"}, 0.0, {}, "one"});
@@ -88,6 +88,23 @@ TEST(MeasuredErrors, RunsThatShareLessCountLess) {
   ASSERT_TRUE(nearer.has_value());
   EXPECT_NEAR(nearer->low, 0.5, 1e-9);
   EXPECT_NEAR(nearer->high, 0.5, 1e-9);
+}
+
+// A publisher's hundred runs count ten times as much as the one of another, which is like them: 1 /
+// 11 of the weight lies at 0.5, so that nine in ten do not end before it.
+TEST(MeasuredErrors, APublisherCountsAsTheRootOfItsRuns) {
+  std::vector<MeasuredError> runs(100, {{"a"}, 0.0, {}, "many"});
+  const std::vector<std::string> a{"a"};
+  EXPECT_NEAR(MeasuredErrors(runs).times_near(a)->high, 0, 1e-9);
+  runs.push_back({{"a"}, 0.5, {}, "one"});
+  const auto band = MeasuredErrors(runs).times_near(a);
+  EXPECT_NEAR(band->low, 0, 1e-9);
+  // The middle of the last weight is 1 / 22 before the end, that of the one before 1 / 11 + 1 /
+  // 220.
+  const double last = 1 - 1.0 / 22, before = 1 - 1.0 / 11 - 1.0 / 220;
+  EXPECT_NEAR(band->high, 0.5 * (0.95 - before) / (last - before), 1e-9);
+  EXPECT_NEAR(MeasuredErrors(runs).without("many").times_near(a)->low, 0.5, 1e-9);
+  EXPECT_EQ(MeasuredErrors(runs).without("one").runs(), 100);
 }
 
 // Three runs have both mechanisms; each of the others has half of the pair, the common one.
@@ -159,8 +176,19 @@ TEST(Interval, WhatNoRunProvesWidensTheUpperSideMost) {
   EXPECT_NEAR(std::log(2 / unknown.low.value()), std::hypot(down, doubt / 2), 1e-9);
 }
 
+TEST(Interval, IsNoNarrowerThanTheTypicalErrorOfItsCurves) {
+  std::array<Seconds, kCurves> times{};
+  times[0] = Seconds(1);
+  std::array<double, kCurves> sigmas{};
+  sigmas[0] = 0.4;
+  const Interval alone = interval90(Seconds(2), times, sigmas, {}, {});
+  const double side = std::hypot(0.4, 1.6448536269514722 * 0.03);
+  EXPECT_NEAR(std::log(alone.high.value() / 2), side, 1e-9);
+  EXPECT_NEAR(std::log(2 / alone.low.value()), side, 1e-9);
+}
+
 TEST(Interval, CurvesOfLargeErrorWidenBothSides) {
-  const Interval sharp = of({"a"}), blurred = of({"a"}, 0.2);
+  const Interval sharp = of({"a"}), blurred = of({"a"}, 0.35);
   EXPECT_LT(blurred.low.value(), sharp.low.value());
   EXPECT_GT(blurred.high.value(), sharp.high.value());
 }
