@@ -31,10 +31,8 @@ std::optional<Errors> export_errors(const Planner& planner, const SortedJson& st
   planner.space().put(choice, scenario);
   const LaunchFormat* format = launch_format_of(scenario.training.framework);
   if (format == nullptr) return std::nullopt;
-  SortedJson whole = stated;
-  whole["layout"] = SortedJson(layout_object(planner, choice));
-  const auto exported =
-      export_scenario(scenario, json_text(whole), format->name, ExportOptions{}, folders);
+  const auto exported = export_scenario(scenario, json_text(with_layout(stated, planner, choice)),
+                                        format->name, ExportOptions{}, folders);
   if (exported) return std::nullopt;
   return exported.error();
 }

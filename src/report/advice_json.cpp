@@ -32,7 +32,7 @@ void put_shortfall(Json& out, const Shortfall& shortfall) {
 // The figures of a rung's forecast; for a layout that fits also its speed and its run.
 void put_forecast(Json& out, const RungResult& result) {
   const Prediction& p = result.layout->prediction;
-  out["layout"] = layout_object(result.scenario());
+  put_layout(out, result.scenario());
   out["peak_device_bytes"] = p.peak_device;
   if (!result.fits) return;
   for (const FigureCell& cell : figure_cells(kRungs, p)) put_figure(out, cell.figure, p);
@@ -76,7 +76,7 @@ Json advice_object(const AdviceReport& report) {
   const Scenario scenario = here.scenario();
   Json out;
   out["rung"] = here.rung->id;
-  out["layout"] = layout_object(scenario);
+  put_layout(out, scenario);
   out["mode"] = name_of(scenario.training.mode);
   out["cluster"] = {{"base", scenario.cluster.spec.name}, {"gpus", scenario.cluster.gpus()}};
   out["because"] = because_text(report);

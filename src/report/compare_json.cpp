@@ -5,7 +5,6 @@
 #include "core/pareto_front.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
-#include "layout/read_scenario.h"
 #include "report/breakdown.h"
 #include "report/compare_report.h"
 #include "report/difference.h"
@@ -32,7 +31,7 @@ Json plan(const CompareReport& report, const ComparedPoint& point, std::size_t p
   Json prediction = prediction_object(*point.scenario, *point.prediction);
   prediction["mean_time_s"] = time_object(mean_time(*point.prediction));
   Json out{{"place", place}, {"varied", varied(report, point)}};
-  out["layout"] = prediction["resolved"]["layout"];
+  put_layout(out, *point.scenario);
   out["cluster"] = {{"base", point.scenario->cluster.spec.name},
                     {"gpus", point.scenario->cluster.gpus()}};
   out["reason"] =
@@ -54,8 +53,11 @@ Json value_against(const Json& point, const std::string& rule) {
 Json rejected(const CompareReport& report, const ComparedPoint& point) {
   const Error& error = point.errors.front();
   Json out{{"varied", varied(report, point)}};
-  out["layout"] =
-      point.scenario ? Json(to_json(*point.scenario))["layout"] : Json::parse(point.stated_layout);
+  if (point.scenario) {
+    put_layout(out, *point.scenario);
+  } else {
+    out["layout"] = Json::parse(point.stated_layout);
+  }
   out["rule"] = error.path;
   out["value"] = value_against(out, error.path);
   out["message"] = error.message;
@@ -76,11 +78,12 @@ void put_front(const CompareReport& report, const std::vector<std::size_t>& orde
   }
   for (const std::size_t at : pareto_front(figures)) {
     const ComparedPoint& point = report.points[order[at]];
-    out["pareto"].push_back({{"step_time_s", point.prediction->step_time.value()},
-                             {"peak_device_bytes", point.prediction->peak_device},
-                             {"gpus", point.scenario->cluster.gpus()},
-                             {"varied", varied(report, point)},
-                             {"layout", Json(to_json(*point.scenario))["layout"]}});
+    Json entry{{"step_time_s", point.prediction->step_time.value()},
+               {"peak_device_bytes", point.prediction->peak_device},
+               {"gpus", point.scenario->cluster.gpus()},
+               {"varied", varied(report, point)}};
+    put_layout(entry, *point.scenario);
+    out["pareto"].push_back(std::move(entry));
   }
 }
 

@@ -51,7 +51,7 @@ Json rejected_of(const Offer& offer) {
     out["bound"] = "memory";
     out["value"] = offer.result->smallest->device_bytes;
     out["limit"] = offer.result->memory_limit;
-    out["layout"] = layout_object(*offer.planner, offer.result->smallest->choice);
+    put_layout(out, *offer.planner, offer.result->smallest->choice);
   }
   if (offer.state == OfferState::kRefused && !offer.refused.empty()) {
     out["rule"] = offer.refused.front().path;

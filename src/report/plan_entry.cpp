@@ -18,17 +18,25 @@
 
 namespace stepcast {
 
-Json layout_object(const Planner& planner, const LayoutChoice& choice) {
+void put_layout(Json& out, const Planner& planner, const LayoutChoice& choice) {
   Scenario scenario = planner.space().base();
   planner.space().put(choice, scenario);
-  return layout_object(scenario);
+  put_layout(out, scenario);
+}
+
+SortedJson with_layout(SortedJson stated, const Planner& planner, const LayoutChoice& choice) {
+  Json chosen;
+  put_layout(chosen, planner, choice);
+  stated["training"]["framework"] = SortedJson(chosen["framework"]);
+  stated["layout"] = SortedJson(chosen["layout"]);
+  return stated;
 }
 
 Json plan_entry(const Planner& planner, const FoundLayout& found, const RunOutlook* run) {
   Scenario scenario = planner.space().base();
   planner.space().put(found.choice, scenario);
   Json out;
-  out["layout"] = layout_object(scenario);
+  put_layout(out, scenario);
   out["cluster"] = {{"base", scenario.cluster.spec.name}, {"gpus", scenario.cluster.gpus()}};
   out["prediction"] = prediction_object(scenario, found.prediction);
   out["interval_s"] = {found.prediction.step_time_low.value(),
@@ -53,7 +61,7 @@ Json pareto_entry(const Planner& planner, const FoundLayout& found, const RunOut
       put(out, "usd_per_million_tokens", *forecast.dollars_per_million_tokens);
     }
   }
-  out["layout"] = layout_object(planner, found.choice);
+  put_layout(out, planner, found.choice);
   return out;
 }
 

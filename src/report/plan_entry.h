@@ -16,10 +16,12 @@ struct FoundLayout;
 struct LayoutChoice;
 struct Prediction;
 
-// The resolved `layout`, and `framework`.
-Json layout_object(const Planner& planner, const LayoutChoice& choice);
+void put_layout(Json& out, const Planner& planner, const LayoutChoice& choice);
 
-// `layout`, `cluster`, `prediction`, `economics` with a run, `bound_s`.
+// The scenario as it is stated, with one of the planner's layouts.
+SortedJson with_layout(SortedJson stated, const Planner& planner, const LayoutChoice& choice);
+
+// `framework`, `layout`, `cluster`, `prediction`, `economics` with a run, `bound_s`.
 Json plan_entry(const Planner& planner, const FoundLayout& found, const RunOutlook* run);
 
 // A point of the front of time, memory, GPUs and, with a run, money.

@@ -25,7 +25,6 @@ class PlanWriter {
   Json object();
 
  private:
-  Json layout(const LayoutChoice& choice) const { return layout_object(report_.planner, choice); }
   std::optional<RunOutlook> run(const FoundLayout& found) const {
     if (report_.prices == nullptr) return std::nullopt;
     return outlook_of(report_.planner, *report_.prices, found);
@@ -37,10 +36,11 @@ class PlanWriter {
     return out;
   }
   Json rejected(const BoundedLayout& large) {
-    return {{"layout", layout(large.choice)},
-            {"bound", "memory"},
-            {"value", large.device_bytes},
-            {"limit", report_.result.memory_limit}};
+    Json out{{"bound", "memory"},
+             {"value", large.device_bytes},
+             {"limit", report_.result.memory_limit}};
+    put_layout(out, report_.planner, large.choice);
+    return out;
   }
   Json why_not(const WhyNot& why);
 

@@ -17,10 +17,9 @@ void put(Json& object, const char* key, double value) {
   if (std::isfinite(value)) object[key] = value;
 }
 
-Json layout_object(const Scenario& scenario) {
-  Json out = Json(to_json(scenario))["layout"];
+void put_layout(Json& out, const Scenario& scenario) {
   out["framework"] = name_of(scenario.training.framework);
-  return out;
+  out["layout"] = Json(to_json(scenario))["layout"];
 }
 
 Json time_object(const TimeParts& parts) {

@@ -17,8 +17,8 @@ struct TimeParts;
 Json prediction_object(const Scenario& scenario, const Prediction& prediction);
 Written prediction_json(const Scenario& scenario, const Prediction& prediction);
 
-// The layout with every default, and its framework.
-Json layout_object(const Scenario& scenario);
+// Sets `layout`, as a scenario states it, with every default, and `framework` beside it.
+void put_layout(Json& out, const Scenario& scenario);
 Json time_object(const TimeParts& parts);  // its `time_s`
 
 // Sets `object[key]` unless the value is not finite, which JSON cannot say.

@@ -43,16 +43,9 @@ struct Plan::Made {
 
 namespace {
 
-// The scenario as it is stated, with one of the planner's layouts.
-std::string with_layout(const Scenario& scenario, const Planner& planner,
+std::string stated_with(const Scenario& scenario, const Planner& planner,
                         const LayoutChoice& choice) {
-  SortedJson stated = SortedJson::parse(scenario.json());
-  SortedJson layout(layout_object(planner, choice));
-  // A layout is written with its framework, which a scenario states beside it.
-  stated["training"]["framework"] = layout.at("framework");
-  layout.erase("framework");
-  stated["layout"] = std::move(layout);
-  return json_text(stated);
+  return json_text(with_layout(SortedJson::parse(scenario.json()), planner, choice));
 }
 
 SearchOptions options_of(const PlanOptions& options, const Scenario& scenario,
@@ -73,7 +66,7 @@ SearchOptions options_of(const PlanOptions& options, const Scenario& scenario,
     out.progress = [&](const SearchProgress& state) {
       options.progress({Seconds(state.elapsed_s), state.bounded, state.replayed,
                         Seconds(state.best_s), Seconds(state.bound_s),
-                        state.best ? with_layout(scenario, planner, *state.best) : ""});
+                        state.best ? stated_with(scenario, planner, *state.best) : ""});
     };
   }
   share_time_limit(out);
@@ -177,7 +170,7 @@ Seconds Plan::step_time(std::size_t place) const {
 Scenario Plan::scenario(std::size_t place) const {
   const Scenario& stated = made_->stated;
   auto out = Scenario::parse(
-      stated.data(), with_layout(stated, *made_->planner, made_->result.found.at(place).choice),
+      stated.data(), stated_with(stated, *made_->planner, made_->result.found.at(place).choice),
       stated.name());
   STEPCAST_ASSERT(out.has_value(), "what was written can be read");
   return std::move(*out);

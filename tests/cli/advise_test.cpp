@@ -81,7 +81,7 @@ TEST(AdviseCommand, ThirteenBillionOnEightH100) {
   ASSERT_EQ(result.code, 0) << result.error;
   const json out = result.json();
   EXPECT_EQ(out["advice"]["rung"], "zero-2");
-  EXPECT_EQ(out["advice"]["layout"]["framework"], "deepspeed");
+  EXPECT_EQ(out["advice"]["framework"], "deepspeed");
   // 2 + 4 + 12/8 bytes a parameter are still too many.
   EXPECT_GT(rung_of(out, "zero-1")["value"].get<double>(), 7.5 * 13.0e9);
   EXPECT_EQ(rung_of(out, "one-gpu")["gpus"], 1);
@@ -99,12 +99,10 @@ TEST(AdviseCommand, LoraOfSevenBillionOnOne4090) {
 TEST(AdviseCommand, TheAdviceIsThePredictionOfItsLayout) {
   const json advice =
       run(advise_words("gpt3-1.3b", "dgx-a100-80gx1", "16", {"--format", "json"})).json()["advice"];
-  json layout = advice["layout"];
-  const std::string framework = layout["framework"];
-  layout.erase("framework");
+  const std::string framework = advice["framework"];
   const Outcome result = run({"predict", "--model", "gpt3-1.3b", "--cluster", "dgx-a100-80gx1",
                               "--seq", "2048", "--global-batch", "16", "--framework", framework,
-                              "--set", "layout=" + layout.dump(), "--format", "json"});
+                              "--set", "layout=" + advice["layout"].dump(), "--format", "json"});
   ASSERT_EQ(result.code, 0) << result.error;
   EXPECT_EQ(result.json()["step_time_s"], advice["prediction"]["step_time_s"]);
   EXPECT_EQ(result.json()["peak_device_bytes"], advice["prediction"]["peak_device_bytes"]);

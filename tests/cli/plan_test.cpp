@@ -46,9 +46,8 @@ TEST(PlanCommand, RanksWhatItReplayed) {
 }
 
 // The forecast of one of its layouts.
-std::vector<std::string> predict_planned(json layout) {
-  const std::string framework = layout["framework"];
-  layout.erase("framework");
+std::vector<std::string> predict_planned(const json& plan) {
+  const std::string framework = plan["framework"];
   return {"predict",
           "--model",
           "gpt3-1.3b",
@@ -61,7 +60,7 @@ std::vector<std::string> predict_planned(json layout) {
           "--framework",
           framework,
           "--set",
-          "layout=" + layout.dump(),
+          "layout=" + plan["layout"].dump(),
           "--format",
           "json"};
 }
@@ -69,7 +68,7 @@ std::vector<std::string> predict_planned(json layout) {
 // A plan promises what `predict` says of its layout.
 TEST(PlanCommand, FirstPlaceIsThePredictionOfItsLayout) {
   const json plan = run(plan_words({"--format", "json", "--top", "1"})).json()["plans"][0];
-  const Outcome result = run(predict_planned(plan["layout"]));
+  const Outcome result = run(predict_planned(plan));
   ASSERT_EQ(result.code, 0) << result.error;
   EXPECT_EQ(result.json()["step_time_s"], plan["prediction"]["step_time_s"]);
   EXPECT_EQ(result.json()["peak_device_bytes"], plan["prediction"]["peak_device_bytes"]);
@@ -234,9 +233,8 @@ TEST(PlanCommand, SaysWhatTheRunOfEachPlaceTakes) {
   EXPECT_EQ(out["objective"], "step_time");
   ASSERT_EQ(out["plans"].size(), 2u);
   for (const json& plan : out["plans"]) {
-    json layout = plan["layout"];
-    const std::string framework = layout["framework"];
-    layout.erase("framework");
+    const json& layout = plan["layout"];
+    const std::string framework = plan["framework"];
     std::vector<std::string> one{"predict",
                                  "--model",
                                  "gpt3-1.3b",
