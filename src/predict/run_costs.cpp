@@ -29,8 +29,9 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
   for (const Role& role : program.roles) awaited_.emplace_back(role, grid);
   block_costs_.carry_attention(busiest_attention(scenario));
   const bool shares = sends == SendsInPasses::kBesideSiblings;
-  const std::vector<GroupMessage> sent =
-      shares ? messages_in_passes(program) : std::vector<GroupMessage>{};
+  std::vector<GroupMessage> sent =
+      shares ? messages_in_blocks(program) : std::vector<GroupMessage>{};
+  std::erase_if(sent, [](const GroupMessage& one) { return one.message.bytes <= kSmallMessage; });
   const std::vector<AxisGroup> in_blocks =
       alone_ ? std::vector<AxisGroup>{} : groups_in_blocks(program);
   using Placed =

@@ -122,6 +122,7 @@ class StampFinder {
         traffic_(traffic),
         pricing_(pricing),
         costs_(scenario, pricing.kernels, pricing.collectives),
+        in_blocks_(groups_in_blocks(program)),
         sum_(scenario.cluster.topology.links(), traffic.orbits),
         most_(scenario.cluster.topology.links(), traffic.orbits),
         own_(static_cast<std::size_t>(traffic.orbits.link_orbits()), 0) {}
@@ -148,12 +149,17 @@ class StampFinder {
   // The part of the time together that traffic of a pass, whose use of links is in own_, loses.
   double share_lost(const Beside& beside) const;
   std::int32_t stage_of(RankId rank) const { return grid_.point(rank).pp; }
+  // Of one stage: the others are no macro activity's.
+  bool is_in_blocks(AxisGroup group) const {
+    return !group.crosses_stages() && std::ranges::find(in_blocks_, group) != in_blocks_.end();
+  }
 
   const Program& program_;
   const RankGrid& grid_;
   const Traffic& traffic_;
   const Pricing& pricing_;
   BlockCosts costs_;
+  std::vector<AxisGroup> in_blocks_;  // that communicate inside passes or the update
   std::vector<Beside> beside_;
   std::map<std::tuple<AxisGroup, std::int32_t, Stream>, std::size_t> of_collectives_;
   std::map<const PairTraffic*, std::size_t> of_pairs_;
@@ -238,7 +244,7 @@ void StampFinder::add_passes_of_stages() {
   std::vector<Sent> sent;
   std::vector<std::int32_t> stage_on(own_.size(), kNobody);  // by orbit of links
   for (const GroupTraffic& groups : traffic_.groups) {
-    if (!groups.in_blocks || groups.group.crosses_stages()) continue;
+    if (!is_in_blocks(groups.group)) continue;
     for (const Role& role : program_.roles) {
       sent.push_back({&role, groups.group, use_of_blocks(role, groups)});
       for (const auto& [link, share] : sent.back().use) {
@@ -314,7 +320,7 @@ std::vector<PassTime> StampFinder::time_passes(const Role& role, AxisGroup group
   std::vector<PassTime> out;
   for (const Instruction& what : role.instructions) {
     PassTime& time = out.emplace_back();
-    if (!what.is<RunPass>()) continue;
+    if (!what.is_run()) continue;
     for_each_block(role, what, [&](const BlockVisit& at) {
       const PassTime& block = time_block(at);
       time.all += block.all;
@@ -324,13 +330,15 @@ std::vector<PassTime> StampFinder::time_passes(const Role& role, AxisGroup group
   return out;
 }
 
-// Lists the messages that the group's collectives inside the stage's blocks move.
+// Lists the messages that the group's collectives inside the stage's passes and its update move.
 std::vector<Message> StampFinder::messages_of(const Role& role, AxisGroup group) const {
   std::set<Message> out;
-  for_each_operation(program_, role, [&](const Operation& operation) {
-    const auto* collective = std::get_if<Collective>(&operation.work);
-    if (collective != nullptr && collective->group == group) out.insert(message_of(*collective));
-  });
+  for (const CountedRun& run : distinct_runs(role)) {
+    for_each_operation(program_, role, *run.first, [&](const Operation& one, const BlockVisit&) {
+      const auto* collective = std::get_if<Collective>(&one.work);
+      if (collective != nullptr && collective->group == group) out.insert(message_of(*collective));
+    });
+  }
   return {out.begin(), out.end()};
 }
 
@@ -410,7 +418,7 @@ std::optional<Loss> StampFinder::find_loss(const Role& role, const GroupTraffic&
 void StampFinder::find_in_role(const Role& role) {
   std::vector<Loss> losses;
   for (const GroupTraffic& groups : traffic_.groups) {
-    if (!groups.in_blocks || groups.group.crosses_stages()) continue;
+    if (!is_in_blocks(groups.group)) continue;
     if (auto loss = find_loss(role, groups)) losses.push_back(std::move(*loss));
   }
   std::ranges::stable_sort(losses, {}, &Loss::most);

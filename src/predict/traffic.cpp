@@ -10,14 +10,12 @@
 
 #include "core/work_limits.h"
 #include "layout/scenario.h"
+#include "predict/sibling_links.h"
 #include "program/run_key.h"
 #include "program/walk.h"
 
 namespace stepcast {
 namespace {
-
-// A message below this size is latency alone; the time that it loads a link does not matter.
-constexpr ByteCount kSmallMessage = 4096;
 
 // The program sends these through the groups of one kind.
 struct Messages {
@@ -25,6 +23,11 @@ struct Messages {
   std::set<Message> in_blocks;  // inside passes and the update
   bool sends_in_passes = false;
   bool has_stamps = false;  // some passes send them as tasks
+  bool sends_in_update() const {
+    return !sends_in_passes && std::ranges::any_of(in_blocks, [](const Message& one) {
+      return one.bytes > kSmallMessage;
+    });
+  }
 };
 
 // Prices messages group by group. Groups of GPUs that lie alike are priced once.
@@ -123,10 +126,12 @@ GroupTraffic find_groups(AxisGroup axes, const RankGrid& grid, const Orbits& orb
   return out;
 }
 
-GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGrid& grid,
-                          const CollectiveCosts& costs, const Orbits& orbits) {
+GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const Cluster& cluster,
+                          const RankGrid& grid, const CollectiveCosts& costs,
+                          const Orbits& orbits) {
   GroupTraffic out = find_groups(axes, grid, orbits);
   out.in_blocks = messages.sends_in_passes && !messages.has_stamps;
+  out.has_siblings_in_price = out.in_blocks || messages.sends_in_update();
   std::ranges::set_union(messages.issued, messages.in_blocks, std::back_inserter(out.messages));
   MessagePrices prices(costs, out.messages);
   for (GroupOrbit& orbit : out.orbits) {
@@ -135,10 +140,12 @@ GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGr
     const std::vector<CollectivePrice>& of_group = prices.of(devices);
     std::map<Way, std::int32_t> known;
     GroupLoads loads(costs, devices);
+    // Passes send as macro activities, which have their siblings in their price.
+    const bool loads_links = !out.in_blocks || !has_own_links(orbit.members, cluster);
     for (std::size_t m = 0; m < out.messages.size(); ++m) {
       const Message& key = out.messages[m];
       Priced priced{of_group[m], -1};
-      if (key.bytes > kSmallMessage && !out.in_blocks && messages.issued.contains(key)) {
+      if (key.bytes > kSmallMessage && loads_links && messages.issued.contains(key)) {
         const auto [found, fresh] = known.try_emplace(
             way_of(key, priced.price), static_cast<std::int32_t>(orbit.loads.size()));
         if (fresh) orbit.loads.push_back(loads.of(priced.price, key.kind));
@@ -367,7 +374,7 @@ Traffic place(const Scenario& scenario, const Sent& sent, const RankGrid& grid,
               const CollectiveCosts& costs, Orbits orbits) {
   Traffic out{std::move(orbits), {}, {}};
   for (const auto& [group, messages] : sent.messages) {
-    out.groups.push_back(place_groups(group, messages, grid, costs, out.orbits));
+    out.groups.push_back(place_groups(group, messages, scenario.cluster, grid, costs, out.orbits));
   }
   for (const auto& [stages, bytes] : sent.pairs) {
     PairTraffic placed = place_pairs(stages.first, stages.second, bytes, grid, costs, out.orbits);

@@ -24,6 +24,9 @@ struct Scenario;
 using Stamps = std::vector<std::vector<std::vector<AxisGroup>>>;
 inline const Stamps kNoStamps{};
 
+// A message of no more bytes is latency alone; the time that it loads a link does not matter.
+inline constexpr ByteCount kSmallMessage = 4096;
+
 // Messages that go one way load links alike, byte for byte.
 struct Way {
   CollectiveKind kind;
@@ -57,9 +60,10 @@ struct GroupOrbit {
 // All groups that span the same axes.
 struct GroupTraffic {
   AxisGroup group;
-  // They communicate inside passes, and only there: a macro activity has that in its price. Then
-  // nothing that they send loads a link, not even what an instruction issues.
+  // No pass of theirs is stamped: what passes send is in the price of macro activities, which know
+  // the links that siblings share. What an instruction issues loads links where siblings share any.
   bool in_blocks = false;
+  bool has_siblings_in_price = false;  // of what passes send, or the update
   std::vector<Message> messages;  // that differ, ascending
   std::vector<GroupOrbit> orbits;
   std::vector<std::int32_t> of_ranks;  // by orbit of ranks: the orbit of their groups, or -1

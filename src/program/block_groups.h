@@ -26,7 +26,7 @@ struct GroupMessage {
   auto operator<=>(const GroupMessage&) const = default;
 };
 std::vector<GroupMessage> messages_in_blocks(const Program& program);
-// Lists messages of forward and backward passes alone: an optimizer sends once a step, beside none.
+// Lists messages of forward and backward passes alone.
 std::vector<GroupMessage> messages_in_passes(const Program& program);
 
 }  // namespace stepcast

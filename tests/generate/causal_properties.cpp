@@ -43,12 +43,19 @@ Verdict step_is_no_shorter_than_its_parts(Case& c) {
                               least.time.value()));
 }
 
+constexpr double kPipelined = 0.15;  // of a step
+
 Verdict step_is_no_shorter_than_its_busiest_link(Case& c) {
   Seconds most;
   for (const LinkTime& link : c.forecast()->link_use) most = std::max(most, link.all());
   if (most.value() == 0) return does_not_apply();
   const double step = c.forecast()->step_time.value();
   if (step >= most.value() * (1 - kRounded)) return holds();
+  // A collective that is pipelined with a product is no load of the step, and meets nobody else's
+  // traffic (docs/design/005-macro-activities.md).
+  if (c.scenario().layout.overlap.tp && step >= most.value() * (1 - kPipelined)) {
+    return {Verdict::kExcepted};
+  }
   return violated(fmt::format("{} s, and one link is full for {} s", step, most.value()));
 }
 

@@ -37,6 +37,18 @@ Verdict time_adds_up(Case& c) {
   return holds();
 }
 
+Verdict classes_take_a_step(Case& c) {
+  const Prediction& p = *c.forecast();
+  const double step = p.step_time.value();
+  for (const RankClass& one : p.rank_classes) {
+    const double all = one.time.total().value();
+    if (differ(all, step)) {
+      return violated(fmt::format("rank {} has {} s of {}", one.ranks.front().value, all, step));
+    }
+  }
+  return holds();
+}
+
 Verdict memory_adds_up(Case& c) {
   const Prediction& p = *c.forecast();
   ByteCount peak = 0, device = 0;
@@ -208,6 +220,8 @@ std::vector<Property> output_properties() {
       {"has_a_forecast", "a legal scenario has a forecast", has_a_forecast, 1, 100},
       {"time_adds_up", "the parts of the time of the critical rank are the step time", time_adds_up,
        1, 100},
+      {"classes_take_a_step", "the parts of the time of each rank are the step time",
+       classes_take_a_step, 1, 100},
       {"memory_adds_up", "the parts of memory are the peak, and peaks are those of the ranks",
        memory_adds_up, 1, 100},
       {"waterfall_adds_up", "the steps of the waterfall are the step time", waterfall_adds_up, 1,

@@ -148,5 +148,30 @@ TEST(LinkUse, CountsWhatSiblingsLoseInsidePasses) {
   EXPECT_EQ((prediction->step_time - apart->step_time).value(), prediction->lost_on_links.value());
 }
 
+// Tensor parallel pairs across two nodes of one NIC each, whose replicated gradients no pass sends;
+// Muon's update on the NICs of two stages, and on a PCIe link of a tenth.
+TEST(LinkUse, IsNoMoreThanTheStep) {
+  const char* kScenarios[] = {
+      R"({"stepcast": 1, "cluster": {"base": "gcp-a2-ultra", "nodes": 2},
+          "model": {"heads": 2, "hidden": 192, "layers": 1, "max_positions": 16366, "vocab": 1},
+          "training": {"global_batch": 24}, "layout": {"tp": 2, "order": "dp-cp-tp-pp-ep"}})",
+      R"({"stepcast": 1, "cluster": {"base": "gcp-a2-ultra", "nodes": 3}, "model": "gpt2",
+          "training": {"global_batch": 12, "optimizer": "muon", "framework": "fsdp"},
+          "layout": {"pp": 2}})",
+      R"({"stepcast": 1, "cluster": {"base": "a100-pcie-8", "nodes": 2,
+                                     "fail": ["node0/pcie0-node0/nic0=10%"]},
+          "model": "gpt2",
+          "training": {"global_batch": 16, "optimizer": "muon", "framework": "fsdp"}})"};
+  for (const char* text : kScenarios) {
+    const auto prediction =
+        predict(testing::scenario_from(text), source_folders(), {.trace = true});
+    ASSERT_TRUE(prediction.has_value()) << text;
+    Seconds most;
+    for (const LinkTime& link : prediction->link_use) most = std::max(most, link.all());
+    EXPECT_GT(most.value(), 0) << text;
+    EXPECT_GE(prediction->step_time.value(), most.value() * (1 - 1e-6)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace stepcast
