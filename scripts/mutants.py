@@ -63,7 +63,9 @@ EQUIVALENT = {
     ("src/schedule/building_block.cpp", "for (std::int64_t to = from; to <= slot; ++to) {"):
         "the slot itself is not free, for it holds the pass that moves",
     ("src/schedule/building_block.cpp", "if (slot > last && held == now) return;"):
-        "one slot more is settled, to what it was"}
+        "one slot more is settled, to what it was",
+    ("src/economics/run_simulation.cpp", "if (!(hazards_.lost_per_node >= 0)) return 0;"):
+        "a run that loses nothing for a node sums zeros"}
 
 ESCAPERS = ("terminal_line|markdown_words|markdown_line|csv_cell|xml_content|xml_attribute|"
             "dot_label|shell_word|in_comment|json_literal|toml_escapes|shown_characters")

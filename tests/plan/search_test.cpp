@@ -126,6 +126,24 @@ TEST(Search, LeavesAMarginOfMemory) {
   }
 }
 
+// Bounds of memory lie below what a replay finds, which decides.
+TEST(Search, ALayoutWhoseReplayPassesTheLimitIsNoPlace) {
+  const auto planner = planner_of(
+      R"({"stepcast":1,"model":"llama-3.1-8b","cluster":{"base":"dgx-h100","nodes":1},
+          "training":{"global_batch":64,"sequence_length":8192,"framework":"megatron"},
+          "layout":{"tp":2,"pp":4}})");
+  ASSERT_NE(planner, nullptr);
+  SearchOptions options;
+  options.memory_margin = 0.4;
+  const auto result = planner->search(options);
+  ASSERT_TRUE(result);
+  EXPECT_GT(result->replayed_too_large, 0);
+  ASSERT_FALSE(result->found.empty());
+  for (const FoundLayout& found : result->found) {
+    EXPECT_LE(found.prediction.peak_device, result->memory_limit);
+  }
+}
+
 // Each point of the front needs less memory and more time than the one before.
 TEST(Search, FrontTradesTimeForMemory) {
   const auto planner = planner_of(kQuickSearch);

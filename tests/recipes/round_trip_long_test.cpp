@@ -212,6 +212,32 @@ TEST(RoundTrip, TheTableOfPassesReadsBackToTheSameForecast) {
   EXPECT_EQ(written, testing::kAccepted) << "of " << draws;
 }
 
+// A model that no folder has comes back from flags alone.
+TEST(RoundTrip, ExpertsOfAModelWithoutANameComeBackFromMegatronsFlags) {
+  const std::string stated =
+      R"({"stepcast": 1, "cluster": "dgx-h100", "layout": {"ep": 8},
+          "training": {"global_batch": 64, "sequence_length": 2048, "framework": "megatron"},
+          "model": {"layers": 6, "hidden": 1024, "heads": 8, "vocab": 32000, "ffn": 4096,
+                    "position": "rope", "max_positions": 2048,
+                    "moe": {"experts": 48, "top_k": 5, "ffn": 768, "dense_layers": 1}}})";
+  const auto document = JsonDocument::parse(stated, "own.json");
+  const auto scenario = read_scenario(**document, source_folders());
+  ASSERT_TRUE(scenario.has_value()) << to_string(scenario.error());
+  const auto exported = export_scenario(*scenario, stated, "megatron", {}, source_folders());
+  ASSERT_TRUE(exported.has_value()) << to_string(exported.error());
+  ImportInput input;
+  input.text = text_to_import(exported->files.front().text);
+  input.file = "exported";
+  input.gpus = scenario->cluster.gpus();
+  const ImportedScenario imported = import_text("megatron", input);
+  ASSERT_TRUE(imported.errors.empty()) << to_string(imported.errors);
+  const SortedJson experts = scenario_document(imported)["model"]["moe"];
+  EXPECT_EQ(experts["experts"], 48);
+  EXPECT_EQ(experts["top_k"], 5);
+  EXPECT_EQ(experts["ffn"], 768);
+  EXPECT_EQ(experts["dense_layers"], 1);
+}
+
 // Remarks hold all that the table cannot say, and nothing more is lost: whatever the schedule's
 // name stands for, and where a key says otherwise.
 TEST(RoundTrip, TheTableOfEverySchedulesPassesReadsBackWithItsRemarks) {

@@ -231,6 +231,21 @@ TEST(Advice, ThoseAboveAreSpokenForByTheSimplestOfTheBest) {
   EXPECT_EQ(best_above(advice), nullptr);
 }
 
+// A rung that is 1 % slower than the fastest is named before it, and one that is 50 % slower not.
+TEST(Advice, ARungThatIsNoticeablySlowerDoesNotSpeakForTheOthers) {
+  Advice advice = expect_advice(small_model());
+  std::vector<RungResult*> above;
+  for (std::size_t i = *advice.advised + 1; i < advice.rungs.size(); ++i) {
+    if (advice.rungs[i].meets()) above.push_back(&advice.rungs[i]);
+  }
+  ASSERT_GE(above.size(), 3u);
+  for (RungResult* one : above) one->layout->prediction.step_time = Seconds(2);
+  above[0]->layout->prediction.step_time = Seconds(1.5);
+  above[1]->layout->prediction.step_time = Seconds(1.01);
+  above[2]->layout->prediction.step_time = Seconds(1);
+  EXPECT_EQ(best_above(advice), above[1]);
+}
+
 void expect_same(const std::vector<RungResult>& some, const std::vector<RungResult>& others) {
   ASSERT_EQ(some.size(), others.size());
   for (std::size_t i = 0; i < some.size(); ++i) {
