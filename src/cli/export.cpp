@@ -15,7 +15,6 @@
 #include "core/text/written.h"
 #include "graphs/chakra_writer.h"
 #include "graphs/graph_groups.h"
-#include "predict/pricing.h"
 #include "predict/timed_orders.h"
 #include "replay/program_graph.h"
 
@@ -131,9 +130,8 @@ int run_export(const ExportFlags& flags) {
   if (!stated) return report_errors(stated.error());
   note_readings(flags.output, {&stated->scenario});
   if (std::ranges::find(flags.targets, kScheduleTarget) != flags.targets.end()) {
-    const auto pricing = make_pricing(stated->scenario, data->folders);
-    if (!pricing) return report_errors(pricing.error());
-    keep_timed_orders(**pricing, stated->scenario);
+    const Errors errors = keep_timed_orders(data->folders, stated->scenario);
+    if (!errors.empty()) return report_errors(errors);
   }
   ExportOptions options = flags.options;
   options.pod_job = flags.pods == "jobset" ? PodJob::kJobSet : PodJob::kPyTorchJob;

@@ -29,7 +29,7 @@
 namespace stepcast {
 namespace {
 
-// Of 1,000 random scenarios, 997 are periodic after four steps and one is not after sixteen.
+// Four steps are enough for 997 of 1,000 random scenarios, and sixteen for 999.
 constexpr std::int32_t kMaxSteps = 16;
 
 // One class for the rank, in no group and on no link.

@@ -149,7 +149,7 @@ class StampFinder {
   // The part of the time together that traffic of a pass, whose use of links is in own_, loses.
   double share_lost(const Beside& beside) const;
   std::int32_t stage_of(RankId rank) const { return grid_.point(rank).pp; }
-  // Of one stage: the others are no macro activity's.
+  // A group that crosses stages is part of no macro activity.
   bool is_in_blocks(AxisGroup group) const {
     return !group.crosses_stages() && std::ranges::find(in_blocks_, group) != in_blocks_.end();
   }

@@ -350,7 +350,8 @@ void SymmetryFinder::add_sibling_links(const GroupTraffic& groups, std::int32_t 
 
 void SymmetryFinder::add_sibling_links() {
   for (std::size_t k = 0; k < traffic_.groups.size(); ++k) {
-    if (traffic_.groups[k].has_siblings_in_price) add_sibling_links(traffic_.groups[k], group_base_[k]);
+    const GroupTraffic& groups = traffic_.groups[k];
+    if (groups.has_siblings_in_price) add_sibling_links(groups, group_base_[k]);
   }
 }
 

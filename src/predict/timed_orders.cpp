@@ -125,4 +125,12 @@ void keep_timed_orders(const Pricing& pricing, Scenario& scenario) {
       to_csv(pipeline_of(layout, scenario.micro_batches()), timed_orders(scenario, pricing)));
 }
 
+Errors keep_timed_orders(const DataFolders& folders, Scenario& scenario) {
+  if (rules_of(scenario.layout.schedule).orders == nullptr) return {};
+  const auto pricing = make_pricing(scenario, folders);
+  if (!pricing) return pricing.error();
+  keep_timed_orders(**pricing, scenario);
+  return {};
+}
+
 }  // namespace stepcast

@@ -4,10 +4,12 @@
 
 #include <vector>
 
+#include "core/error.h"
 #include "schedule/pass.h"
 
 namespace stepcast {
 
+struct DataFolders;
 struct Pricing;
 struct Scenario;
 
@@ -18,5 +20,7 @@ std::vector<StageOrder> timed_orders(const Scenario& scenario, const Pricing& pr
 // Keeps them in the layout, so that whoever lowers the scenario later, without prices, runs what
 // was forecast. Nothing changes where the schedule asks for no times.
 void keep_timed_orders(const Pricing& pricing, Scenario& scenario);
+// Makes prices where the schedule asks for times. Errors: those of make_pricing().
+Errors keep_timed_orders(const DataFolders& folders, Scenario& scenario);
 
 }  // namespace stepcast

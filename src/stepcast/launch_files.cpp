@@ -6,7 +6,6 @@
 #include "core/json.h"
 #include "layout/read_scenario.h"
 #include "layout/scenario.h"
-#include "predict/pricing.h"
 #include "predict/timed_orders.h"
 #include "recipes/export.h"
 #include "stepcast/detail/data_root.h"
@@ -26,9 +25,9 @@ Result<LaunchFiles> launch_files(const Scenario& scenario, const std::string& ta
   auto legal = read_legal_scenario(*document_of(scenario), folders);
   if (!legal) return failure(legal.error());
   if (target == kScheduleTarget) {
-    const auto pricing = make_pricing(*legal, folders);
-    if (!pricing) return failure(pricing.error());
-    keep_timed_orders(**pricing, *legal);
+    if (Errors errors = keep_timed_orders(folders, *legal); !errors.empty()) {
+      return failure(std::move(errors));
+    }
   }
   const auto exported = export_scenario(*legal, scenario.json(), target, ExportOptions{}, folders);
   if (!exported) return failure(exported.error());

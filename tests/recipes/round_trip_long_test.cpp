@@ -19,7 +19,6 @@
 #include "layout/read_scenario.h"
 #include "places.h"
 #include "predict/prediction.h"
-#include "predict/pricing.h"
 #include "predict/timed_orders.h"
 #include "random_scenario.h"
 #include "recipes/export.h"
@@ -256,9 +255,8 @@ TEST(RoundTrip, TheTableOfEverySchedulesPassesReadsBackWithItsRemarks) {
       const auto document = JsonDocument::parse(text, "named.json");
       auto scenario = read_scenario(**document, source_folders());
       ASSERT_TRUE(scenario.has_value()) << to_string(scenario.error()) << text;
-      const auto pricing = make_pricing(*scenario, source_folders());
-      ASSERT_TRUE(pricing.has_value()) << to_string(pricing.error());
-      keep_timed_orders(**pricing, *scenario);  // some orders follow prices
+      // Some orders follow prices.
+      ASSERT_TRUE(keep_timed_orders(source_folders(), *scenario).empty()) << text;
       const auto exported = export_scenario(*scenario, text, "schedule", {}, source_folders());
       ASSERT_TRUE(exported.has_value()) << to_string(exported.error());
       folder.write("order.csv", exported->files.front().text);
