@@ -37,6 +37,7 @@ struct CheckFlags {
   std::vector<std::string> results;  // of thresholds
   std::string baseline;
   bool update = false;
+  double slower = kUsualSlower;
   bool unfolded = false;
   bool publisher_left_out = false;
   int threads = 0;
@@ -306,8 +307,8 @@ int run_check(const CheckFlags& flags) {
   }
   const CheckReport report = check(suites, data->folders, options_of(flags));
   if (!report.refused.empty()) return report_errors(report.refused);
-  const auto gate =
-      judge(report, *tolerances, *baseline ? &**baseline : nullptr, {flags.baseline, flags.update});
+  const auto gate = judge(report, *tolerances, *baseline ? &**baseline : nullptr,
+                          {flags.baseline, flags.update, flags.slower});
   if (!gate) return report_errors(gate.error());
   output.set_main(flags.output, render(flags, report, *gate));
   if (!flags.html.empty()) output.set_file(flags.html, check_html(report, *gate));
@@ -358,6 +359,10 @@ Command add_check(CommandLine program) {
   app.add("--baseline", flags->baseline, "fail when a figure is worse than in this file")
       .type_name("FILE");
   app.add_switch("--update", flags->update, "write the baseline anew, unless a limit is not kept");
+  app.add("--slower", flags->slower,
+          "how much slower than the run before a step may be, beyond what its spread explains")
+      .within(0.0, 10.0)
+      .shows_default();
   repeatable("--tag", flags->tags, "TAG", "only cases with this tag");
   repeatable("--without-tag", flags->without_tags, "TAG", "only cases without this tag");
   repeatable("--case", flags->ids, "TEXT",

@@ -26,7 +26,7 @@ struct DiagnoseFlags {
   OutputOptions output;
   std::string data;
   std::vector<std::string> traces;
-  std::string log;
+  std::string log, before;
   std::string html;
   std::string markdown;
   std::string fit;
@@ -41,6 +41,7 @@ Errors plan_output(const DiagnoseFlags& flags, Output& output) {
   output.plan("--fit", flags.fit);
   output.protect("SCENARIO", flags.scenario.file);
   output.protect("--log", flags.log);
+  output.protect("--before", flags.before);
   for (const std::string& trace : flags.traces) output.protect("--trace", trace);
   for (const auto& value : flags.scenario.values) output.protect("input", value->value);
   Errors errors = output.check();
@@ -49,6 +50,10 @@ Errors plan_output(const DiagnoseFlags& flags, Output& output) {
                       flags.traces.empty() ? "is not given: nothing tells how the run went"
                                            : "does not go with --log: traces tell more",
                       "", "--trace", "traces of PyTorch's profiler, or --log with a training log"});
+  }
+  if (flags.log.empty() && !flags.before.empty()) {
+    errors.push_back({ErrorCode::kMissingKey, "holds a training log against an earlier run", "",
+                      "--before", "give --log"});
   }
   if (flags.traces.empty() && !(flags.html + flags.fit).empty()) {
     errors.push_back({ErrorCode::kIllegal, "needs traces: a log tells no kernels", "",
@@ -125,7 +130,8 @@ int run_diagnose(const DiagnoseFlags& flags) {
   if (!scenario) return report_errors(scenario.error());
   note_readings(flags.output, {&*scenario});
   if (flags.traces.empty()) {
-    return diagnose_log(flags.log, *scenario, data->folders, flags.output, flags.markdown, output);
+    return diagnose_log({flags.log, flags.before, flags.markdown}, *scenario, data->folders,
+                        flags.output, output);
   }
   return diagnose_traces(flags, *scenario, data->folders, output);
 }
@@ -141,7 +147,7 @@ Command add_diagnose(CommandLine program) {
       "  stepcast diagnose scenario.json --trace rank0.json.gz\n"
       "  stepcast diagnose scenario.json --trace rank0.json.gz --trace rank1.json.gz \\\n"
       "    --html diagnosis.html --fit mine.json\n"
-      "  stepcast diagnose scenario.json --log run.log\n"
+      "  stepcast diagnose scenario.json --log run.log --before last.log\n"
       "Traces are those of PyTorch's profiler (export_chrome_trace), packed by gzip or not.");
   add_scenario_flags(app, flags->scenario);
   add_output_flags(app, flags->output, {"table", "json", "md"});
@@ -149,6 +155,9 @@ Command add_diagnose(CommandLine program) {
       .type_name("FILE")
       .one_word();
   app.add("--log", flags->log, "training log, for the short form: step time alone")
+      .type_name("FILE");
+  app.add("--before", flags->before,
+          "the last run: its training log, or a suite with a case of the log's name")
       .type_name("FILE");
   app.add("--rank", flags->rank,
           "rank that is set beside its forecast (the one that computes "

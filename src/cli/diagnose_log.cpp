@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/diagnose_log.h"
 
-#include <cmath>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "core/json.h"
 #include "core/json_tree.h"
+#include "core/text_file.h"
+#include "layout/read_scenario.h"
 #include "layout/scenario.h"
 #include "logs/log_figures.h"
 #include "predict/prediction.h"
 #include "report/log_report.h"
+#include "validate/run_verdicts.h"
 
 namespace stepcast::cli {
 namespace {
@@ -45,29 +53,92 @@ std::vector<LogDifference> differences(const TrainingLog& log, const LogFigures&
   return out;
 }
 
+RunSize size_of(const RunWork& work) {
+  return {static_cast<double>(work.global_batch), static_cast<double>(work.sequence_length),
+          static_cast<double>(work.gpus)};
+}
+
+StepRun run_of_log(const TrainingLog& log, const LogFigures& figures, RunWork work) {
+  if (const auto length = log.settings.find(LogQuantity::kSequence); length != log.settings.end()) {
+    work.sequence_length = std::llround(length->second);
+  }
+  if (const auto batch = log.settings.find(LogQuantity::kGlobalBatch);
+      batch != log.settings.end()) {
+    work.global_batch = std::llround(batch->second);
+  }
+  if (figures.batch > 0) work.global_batch = figures.batch;
+  CaseFigures measured;
+  measured.step_time_spread = std::abs(figures.high - figures.low) / 2 / figures.median;
+  measured.steps = static_cast<double>(figures.lines);
+  return {step_seconds(figures.unit, figures.median, size_of(work)), error_of_median(measured),
+          work};
+}
+
+// The case that is called like the log, or the only one.
+Result<StepRun> run_of_suite(const std::string& file, const std::string& log,
+                             const DataFolders& folders) {
+  const auto suite = load_suite(file);
+  if (!suite) return failure(suite.error());
+  const std::string id = std::filesystem::path(log).stem().string();
+  auto found = std::ranges::find(suite->cases, id, &SuiteCase::id);
+  if (found == suite->cases.end() && suite->cases.size() == 1) found = suite->cases.begin();
+  if (found == suite->cases.end()) {
+    return failure({ErrorCode::kNotFound, fmt::format("has no case '{}'", id), file, "--before",
+                    "a log called like its case"});
+  }
+  std::optional<RunWork> work;
+  const auto document = JsonDocument::from(found->scenario, file);
+  if (const auto scenario = read_legal_scenario(*document, folders)) work = work_of(*scenario);
+  if (const auto run = step_run_of(found->measured, work)) return *run;
+  return failure({ErrorCode::kMissingKey, fmt::format("case '{}' tells no step time", found->id),
+                  file, "--before", "a training log"});
+}
+
+Result<StepRun> run_before(const LogFiles& files, const RunWork& work, const DataFolders& folders) {
+  const auto text = read_text_file(files.before);
+  if (!text) return failure(text.error());
+  if (text->find("\"stepcast_suite\"") != std::string::npos) {
+    return run_of_suite(files.before, files.log, folders);
+  }
+  const auto log = training_log_of(*text, files.before);
+  if (!log) return failure(log.error());
+  const auto figures = figures_of(*log);
+  if (!figures) return failure(figures.error());
+  return run_of_log(*log, *figures, work);
+}
+
 }  // namespace
 
-int diagnose_log(const std::string& log, const Scenario& scenario, const DataFolders& folders,
-                 const OutputOptions& options, const std::string& markdown, Output& output) {
-  const auto read = read_training_log(log);
+int diagnose_log(const LogFiles& files, const Scenario& scenario, const DataFolders& folders,
+                 const OutputOptions& options, Output& output) {
+  const auto read = read_training_log(files.log);
   if (!read) return report_errors(read.error());
   const auto figures = figures_of(*read);
   if (!figures) return report_errors(figures.error());
+  const RunWork work = work_of(scenario);
+  std::optional<RunVerdict> against;
+  if (!files.before.empty()) {
+    const auto before = run_before(files, work, folders);
+    if (!before) return report_errors(before.error());
+    compare_runs(run_of_log(*read, *figures, work), *before, kUsualSlower, against.emplace());
+  }
   const auto prediction = predict(scenario, folders);
   if (!prediction) return report_errors(prediction.error());
-  const RunSize size{static_cast<double>(scenario.training.global_batch),
-                     static_cast<double>(scenario.training.sequence_length),
-                     static_cast<double>(scenario.cluster.gpus())};
-  const LogReport report{scenario, *prediction,
-                         Seconds(step_seconds(figures->unit, figures->median, size)),
-                         figures->steps, differences(*read, *figures, scenario)};
+  const LogReport report{scenario,
+                         *prediction,
+                         Seconds(step_seconds(figures->unit, figures->median, size_of(work))),
+                         figures->steps,
+                         differences(*read, *figures, scenario),
+                         std::move(against)};
   if (options.format == "json") {
     output.set_main(options, log_report_json(report));
   } else {
     output.set_main(options, log_report_table(report, options.format == "md" ? Form::kMarkdown
                                                                              : text_form(options)));
   }
-  if (!markdown.empty()) output.set_file(markdown, log_report_table(report, Form::kMarkdown));
+  if (!files.markdown.empty()) {
+    output.set_file(files.markdown, log_report_table(report, Form::kMarkdown));
+  }
   return output.commit();
 }
 

@@ -15,8 +15,14 @@ struct Scenario;
 
 namespace stepcast::cli {
 
+struct LogFiles {
+  std::string log;
+  std::string before;    // the last run, a log or a suite; empty: none
+  std::string markdown;  // to be written; empty: none
+};
+
 // Returns the exit code.
-int diagnose_log(const std::string& log, const Scenario& scenario, const DataFolders& folders,
-                 const OutputOptions& options, const std::string& markdown, Output& output);
+int diagnose_log(const LogFiles& files, const Scenario& scenario, const DataFolders& folders,
+                 const OutputOptions& options, Output& output);
 
 }  // namespace stepcast::cli

@@ -96,7 +96,7 @@ Errors without_cases(const GateFlags& flags, const Suite& suite) {
 
 // Every file of the gate, or none.
 int write_gate(const GateFlags& flags, Output& output) {
-  for (const std::string& file : {flags.baseline, flags.workflow}) {
+  for (const std::string& file : {flags.suite, flags.baseline, flags.workflow}) {
     std::error_code failed;
     const fs::path folder = fs::path(file).parent_path();
     if (!folder.empty()) fs::create_directories(folder, failed);
@@ -116,14 +116,17 @@ int run_init(GateFlags& flags) {
   append(errors, there_already(flags));
   if (!errors.empty()) return report_errors(errors);
   Output output;
-  if (!flags.logs.empty()) output.plan("SUITE", flags.suite);
+  const auto may_be_made = [](const std::string& file) {
+    std::error_code none;
+    const fs::path folder = fs::path(file).parent_path();
+    return !folder.empty() && !fs::exists(folder, none);
+  };
+  if (!flags.logs.empty() && !may_be_made(flags.suite)) output.plan("SUITE", flags.suite);
   for (const std::string& log : flags.logs) output.protect("--logs", log);
   if (flags.logs.empty()) output.protect("SUITE", flags.suite);
-  std::error_code none;
   for (const auto& [flag, file] :
        {std::pair("--baseline", flags.baseline), std::pair("--workflow", flags.workflow)}) {
-    const fs::path folder = fs::path(file).parent_path();
-    if (folder.empty() || fs::exists(folder, none)) output.plan(flag, file);
+    if (!may_be_made(file)) output.plan(flag, file);
   }
   if (errors = output.check(); !errors.empty()) return report_errors(errors);
   const auto data = find_data(flags.data);
@@ -135,7 +138,7 @@ int run_init(GateFlags& flags) {
   if (flags.logs.empty()) {
     suite = load_suite(flags.suite);
   } else {
-    auto text = suite_of_logs(flags.log, flags.logs, flags.suite, data->folders, flags.output);
+    auto text = suite_of_logs(flags.log, flags.logs, flags.suite, "", data->folders, flags.output);
     if (!text) return report_errors(text.error());
     suite = suite_in(*text, flags.suite);
     output.set_file(flags.suite, std::move(*text));

@@ -28,7 +28,7 @@ struct ImportFlags {
   OutputOptions output;
   std::string data;
   std::vector<std::string> files;
-  std::string suite;
+  std::string suite, case_id;
   std::string from;
   std::vector<std::string> variables;
 };
@@ -149,7 +149,8 @@ int import_one_log(const ImportFlags& flags, TrainingLog log, const DataRoot& da
 }
 
 int import_suite(const ImportFlags& flags, const DataRoot& data, Output& output) {
-  auto suite = suite_of_logs(flags.log, flags.files, flags.suite, data.folders, flags.output);
+  auto suite =
+      suite_of_logs(flags.log, flags.files, flags.suite, flags.case_id, data.folders, flags.output);
   if (!suite) return report_errors(suite.error());
   output.set_file(flags.suite, std::move(*suite));
   if (const int code = output.commit(); code != kOk) return code;
@@ -160,6 +161,9 @@ int import_suite(const ImportFlags& flags, const DataRoot& data, Output& output)
 Errors contradictions(const ImportFlags& flags) {
   std::error_code none;
   if (flags.suite.empty()) {
+    if (!flags.case_id.empty()) {
+      return {{ErrorCode::kMissingKey, "is of a suite", "", "--case", "--suite FILE"}};
+    }
     const bool is_folder = std::filesystem::is_directory(flags.files.front(), none);
     if (flags.files.size() == 1 && !is_folder) return {};
     const bool are_files = flags.files.size() == 2 && !is_folder &&
@@ -232,6 +236,9 @@ Command add_import(CommandLine program) {
       .one_word();
   app.add("--suite", flags->suite, "make a suite of logs with what they measured, or extend it")
       .type_name("FILE");
+  app.add("--case", flags->case_id,
+          "the case of the suite that one log is a run of; otherwise the log's name")
+      .type_name("ID");
   add_log_flags(app, flags->log);
   app.add("-o,--output", flags->output.file, "write to FILE instead of standard output")
       .type_name("FILE");

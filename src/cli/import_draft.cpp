@@ -11,6 +11,7 @@
 #include "cluster/named_cluster.h"
 #include "core/gathered_errors.h"
 #include "core/json.h"
+#include "core/text/escape.h"
 #include "layout/read_scenario.h"
 #include "layout/scenario.h"
 #include "model/import_model.h"
@@ -68,6 +69,19 @@ Errors name_origins(Errors errors, const ImportedScenario& imported) {
     error.path = fmt::format("{} ({})", setting->origin, error.path);
   }
   return errors;
+}
+
+// A flag for a folder of logs is for those that print no batch.
+Errors hold_printed_batch(const ImportSource& source, const DataFolders& folders, Draft& draft) {
+  if (source.printed_batch == 0 || !draft.document.contains("training")) return {};
+  const SortedJson& training = draft.document["training"];
+  if (!training.is_object() || !training.contains("global_batch")) return {};
+  if (training["global_batch"] == source.printed_batch) return {};
+  draft.imported.warnings.push_back(
+      fmt::format("training.global_batch is {} by flag and {} in the log, which holds",
+                  json_text(training["global_batch"]), source.printed_batch));
+  return set_key(fmt::format("training.global_batch={}", source.printed_batch), folders,
+                 draft.document);
 }
 
 Errors without_cluster() {
@@ -134,6 +148,7 @@ Result<Draft> read_draft(const ScenarioFlags& flags, ImportSource source,
     append(draft.imported.errors, wrong);
     const Errors errors = apply_flags(flags, folders, draft.document);
     if (!errors.empty()) return failure(errors);
+    append(draft.imported.errors, hold_printed_batch(source, folders, draft));
     size_cluster(draft.document, draft.imported, folders);
     if (reading == 0) add_facts(draft.document, folders, source.input);
   }

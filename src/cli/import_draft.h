@@ -3,6 +3,7 @@
 // and the cluster that no such file names.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct ImportSource {
   ImportInput input;
   // Adds what else is known to the settings that the text has; may be none.
   std::function<void(ImportedScenario&)> complete = {};
+  // Sequences of a step as a run printed them: they hold over a flag, which is then named. 0: none.
+  std::int64_t printed_batch = 0;
   // A program has run with these settings, so its own rules hold.
   bool has_run = false;
 };

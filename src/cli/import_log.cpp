@@ -180,6 +180,7 @@ Result<ImportedLog> import_log(const LogImport& flags, TrainingLog log, const Da
   }
   auto source = source_of(flags, out.log, folders);
   if (!source) return failure(source.error());
+  if (out.figures) source->printed_batch = out.figures->batch;
   const bool is_alone = source->format.empty();
   source->complete = [&](ImportedScenario& imported) {
     if (is_alone) add_framework(out.log, imported);

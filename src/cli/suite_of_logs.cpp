@@ -79,16 +79,21 @@ Result<std::vector<std::string>> files_in(const std::string& folder) {
   return out;
 }
 
+struct FoundLog {
+  TrainingLog log;
+  bool is_named = false;  // by its own name, not by that of its folder
+};
+
 // Files as they are named; of a folder, its files that tell steps.
-Result<std::vector<TrainingLog>> find_logs(const std::vector<std::string>& paths) {
-  std::vector<TrainingLog> out;
+Result<std::vector<FoundLog>> find_logs(const std::vector<std::string>& paths) {
+  std::vector<FoundLog> out;
   Errors errors;
   const auto add = [&](const std::string& file, bool is_named) {
     auto log = find_log(file);
     if (!log) {
       append(errors, log.error());
     } else if (*log && !(*log)->steps.steps.empty()) {
-      out.push_back(std::move(**log));
+      out.push_back({std::move(**log), is_named});
     } else if (is_named) {
       errors.push_back(no_steps(*log ? &**log : nullptr, file));
     }
@@ -116,11 +121,11 @@ Result<std::vector<TrainingLog>> find_logs(const std::vector<std::string>& paths
 }
 
 // Names of files, and of their folders where two are called alike.
-std::vector<std::string> ids_of(const std::vector<TrainingLog>& logs) {
+std::vector<std::string> ids_of(const std::vector<FoundLog>& logs) {
   std::vector<std::string> out;
   std::set<std::string> taken;
-  for (const TrainingLog& log : logs) {
-    const fs::path file(log.file);
+  for (const FoundLog& found : logs) {
+    const fs::path file(found.log.file);
     std::string id = file.stem().string();
     if (taken.contains(id)) id = file.parent_path().filename().string() + "-" + id;
     for (int count = 2; !taken.insert(id).second; ++count) {
@@ -139,6 +144,9 @@ CaseFigures figures_in(const ImportedLog& imported, const RunSize& size) {
   } else {
     out.step_time_s = rounded(step_seconds(figures.unit, figures.median, size));
   }
+  out.step_time_spread =
+      std::stod(fmt::format("{:.3g}", std::abs(figures.high - figures.low) / 2 / figures.median));
+  out.steps = static_cast<double>(figures.lines);
   const TrainingLog& log = imported.log;
   out.peak_memory_bytes =
       log.most_allocated_bytes ? log.most_allocated_bytes : log.most_reserved_bytes;
@@ -210,26 +218,39 @@ std::string words_on(const ImportedLog& imported) {
 }
 
 Result<Written> suite_of_logs(const LogImport& flags, const std::vector<std::string>& paths,
-                              const std::string& suite_file, const DataFolders& folders,
-                              const OutputOptions& output) {
+                              const std::string& suite_file, const std::string& case_id,
+                              const DataFolders& folders, const OutputOptions& output) {
   auto suite = SuiteFile::open(suite_file);
   if (!suite) return failure(suite.error());
   auto logs = find_logs(paths);
   if (!logs) return failure(logs.error());
-  const std::vector<std::string> ids = ids_of(*logs);
-  Errors errors;
+  std::vector<std::string> ids = ids_of(*logs);
+  if (!case_id.empty()) {
+    if (logs->size() != 1) {
+      return failure({ErrorCode::kIllegal,
+                      fmt::format("names one case, and there are {}",
+                                  counted_text(static_cast<std::int64_t>(logs->size()), "log")),
+                      "", "--case", "give one log, or leave it out: cases are named after logs"});
+    }
+    ids.front() = case_id;
+  }
+  // One bad log of a folder leaves the others, and is named.
+  Errors errors, left_out;
   std::vector<ImportedLog> read;
   for (std::size_t i = 0; i < logs->size(); ++i) {
-    auto imported = import_log(flags, std::move((*logs)[i]), folders, output);
+    const bool is_named = (*logs)[i].is_named;
+    auto imported = import_log(flags, std::move((*logs)[i].log), folders, output);
     if (!imported) {
-      append(errors, imported.error());
+      append(is_named ? errors : left_out, imported.error());
       continue;
     }
-    suite->add(case_of(*imported, ids[i], folders));
+    suite->add(case_of(*imported, ids[i], folders), folders);
     imported->log.steps.steps.clear();
     read.push_back(std::move(*imported));
   }
+  if (read.empty()) append(errors, left_out);
   if (!errors.empty()) return failure(std::move(errors));
+  for (const Error& error : left_out) note(output, "left out: " + to_string(error));
   for (const ImportedLog& one : read) {
     note(output, words_on(one));
     print_notes(one.draft, output);

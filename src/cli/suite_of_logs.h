@@ -18,9 +18,10 @@ Error no_steps(const TrainingLog* log, const std::string& file);
 
 // The text of a suite with a case for each log: the cases of `suite_file`, if it is there, and
 // these in the place of those with the same id. `paths` are files, and folders whose logs are
-// taken. Tells the figures of each log.
+// taken. A case is named after its log, or `case_id` where that is not empty. Tells the figures of
+// each log.
 Result<Written> suite_of_logs(const LogImport& flags, const std::vector<std::string>& paths,
-                              const std::string& suite_file, const DataFolders& folders,
-                              const OutputOptions& output);
+                              const std::string& suite_file, const std::string& case_id,
+                              const DataFolders& folders, const OutputOptions& output);
 
 }  // namespace stepcast::cli

@@ -3,6 +3,7 @@
 #include "core/text/escape.h"
 #include "core/write_rows.h"
 #include "report/check_report.h"
+#include "report/run_words.h"
 
 namespace stepcast {
 namespace {
@@ -57,6 +58,7 @@ Written check_json(const CheckReport& report, const GateOutcome& gate) {
   out["summary"] = summary_object(report.summary);
   if (!gate.broken.empty()) out["broken"] = finding_list(gate.broken);
   if (!gate.changes.empty()) out["changes"] = finding_list(gate.changes);
+  for (const RunVerdict& run : gate.runs) out["runs"].push_back(run_object(run));
   out["cases"] = Json::array();
   for (const CaseResult& result : report.cases) out["cases"].push_back(case_object(result));
   return json_file(out, 1);

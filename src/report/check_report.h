@@ -9,6 +9,7 @@
 #include "core/text/written.h"
 #include "validate/baseline.h"
 #include "validate/check.h"
+#include "validate/run_verdicts.h"
 #include "validate/tolerance.h"
 
 namespace stepcast {
@@ -16,16 +17,20 @@ namespace stepcast {
 // Holds what the gate found. `broken` (limits not kept, regressions) fails the build.
 struct GateOutcome {
   std::vector<Finding> broken;
-  std::vector<Finding> changes;  // against the baseline, for the reviewer
-  std::string baseline = {};     // the file; empty: none
-  bool closed = false;           // there were limits or a baseline: the outcome is a verdict
+  std::vector<Finding> changes;       // against the baseline, for the reviewer
+  std::string baseline = {};          // the file; empty: none
+  bool closed = false;                // there was something to keep: the outcome is a verdict
+  std::vector<RunVerdict> runs = {};  // where there are runs before them, or a baseline
+  std::size_t drifts = 0;             // forecasts and figures of them that got worse
 };
 
-// Limits and a baseline judge a report; a null baseline: there is none. An `update` of the baseline
-// accepts what got worse, but still shows it. Errors: limits of rows that there are not.
+// Limits, runs before and a baseline judge a report; a null baseline: there is none. An `update` of
+// the baseline accepts what got worse, but still shows it. Errors: limits of rows that there are
+// not.
 struct BaselineUse {
   std::string file = {};
   bool update = false;
+  double slower = kUsualSlower;  // so much slower than before a run may be
 };
 Result<GateOutcome> judge(const CheckReport& report, const std::vector<Tolerance>& tolerances,
                           const Baseline* baseline = nullptr, const BaselineUse& use = {});

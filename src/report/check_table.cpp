@@ -9,6 +9,7 @@
 #include "report/check_report.h"
 #include "report/document_form.h"
 #include "report/number_text.h"
+#include "report/run_words.h"
 #include "report/text_table.h"
 
 namespace stepcast {
@@ -176,6 +177,27 @@ std::string verdict(const CheckReport& report, const GateOutcome& gate) {
   return out;
 }
 
+// The three questions of a gate, each with its answer.
+std::vector<std::string> answers(const GateOutcome& gate) {
+  if (gate.runs.empty()) return {};
+  return {"runs against those before: " + runs_line(gate.runs),
+          "forecasts against the baseline: " +
+              (gate.baseline.empty() ? "there is none"
+               : gate.drifts == 0
+                   ? "not worse"
+                   : counted_text(static_cast<std::int64_t>(gate.drifts), "figure") + " worse"),
+          "runs beside their forecasts: " + forecasts_line(gate.runs)};
+}
+
+// Runs within their limits: the others are among what broke and what changed.
+TextTable run_table(const std::vector<RunVerdict>& runs) {
+  TextTable table({{"case", Align::kLeft}, {"step time against the run before", Align::kLeft}});
+  for (const RunVerdict& run : runs) {
+    if (run.state == RunState::kSame) table.add_row({run.key, run_words(run)});
+  }
+  return table;
+}
+
 std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate,
                               const CheckView& view) {
   std::vector<Section> out;
@@ -194,6 +216,8 @@ std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate
     add("These ran for real, although the forecast says that they are illegal or do not fit",
         contradiction_table(report));
   }
+  if (!view.summary_only && gate.runs.size() <= kChanges)
+    add("As fast as before", run_table(gate.runs));
   add("Changed against the baseline", finding_table(gate.changes, kChanges));
   add("Broken limits and regressions", finding_table(gate.broken, gate.broken.size()));
   return out;
@@ -208,7 +232,9 @@ Written check_table(const CheckReport& report, const GateOutcome& gate, const Ch
            section.table.text();
   }
   if (const std::string words = verdict(report, gate); !words.empty()) {
-    out += "\n" + line(words, Form::kText);
+    out += "\n";
+    for (const std::string& answer : answers(gate)) out += line(answer, Form::kText);
+    out += line(words, Form::kText);
   }
   return out;
 }
@@ -217,6 +243,8 @@ Written check_markdown(const CheckReport& report, const GateOutcome& gate, const
   Written out;
   if (const std::string words = verdict(report, gate); !words.empty()) {
     out = strong_line(words, Form::kMarkdown) + "\n";
+    for (const std::string& answer : answers(gate)) out += bullet(answer, Form::kMarkdown);
+    if (!gate.runs.empty()) out += "\n";
   }
   // The first heading begins the document where there is no verdict.
   const auto headed = [&](const Section& section) {

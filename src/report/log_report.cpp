@@ -8,6 +8,7 @@
 #include "report/breakdown.h"
 #include "report/number_text.h"
 #include "report/prediction_json.h"
+#include "report/run_words.h"
 
 namespace stepcast {
 namespace {
@@ -58,6 +59,11 @@ std::vector<std::string> log_findings(const LogReport& report) {
                     "scenario, so make them one first",
                     one.key, one.in_log, one.in_scenario));
   }
+  if (report.before && report.before->state == RunState::kSlower) {
+    out.push_back(
+        "the run is slower than the last one, whatever the forecast says: look first at what "
+        "changed between the two (image, driver, nodes, settings)");
+  }
   if (is_inside(report)) {
     out.push_back(
         "the run is as fast as its forecast; what is left to win is in the list of "
@@ -88,6 +94,10 @@ Written log_report_table(const LogReport& report, Form form) {
   Written out =
       title(headline(report.scenario), form) + line(layout_text(report.scenario), form) + "\n";
   out += strong_line(log_verdict(report), form) + paragraph_end(form);
+  if (report.before) {
+    out += strong_line("against the last run: " + run_words(*report.before), form) +
+           paragraph_end(form);
+  }
   out += line(fmt::format("Median of {} steps of the log", report.steps), form);
   out += heading("What it may be, and what to try", form);
   for (const std::string& one : log_findings(report)) out += bullet(one, form);
@@ -103,6 +113,7 @@ Written log_report_json(const LogReport& report) {
   measured["steps"] = report.steps;
   put(out, "error", error_of(report));
   out["covered"] = is_inside(report);
+  if (report.before) out["before"] = run_object(*report.before);
   out["differences"] = Json::array();
   for (const LogDifference& one : report.differences) {
     out["differences"].push_back(

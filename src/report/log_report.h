@@ -2,12 +2,14 @@
 // A training log's step time beside its forecast, and where a difference may come from.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/quantity.h"
 #include "core/text/written.h"
 #include "report/document_form.h"
+#include "validate/run_verdicts.h"
 
 namespace stepcast {
 
@@ -26,6 +28,7 @@ struct LogReport {
   Seconds measured;
   std::int64_t steps = 0;
   std::vector<LogDifference> differences = {};
+  std::optional<RunVerdict> before = {};  // against the last run
 };
 
 Written log_report_table(const LogReport& report, Form form);

@@ -65,7 +65,21 @@ CaseResult describe(const Suite& suite, const SuiteCase& test_case) {
   out.nothing_assumed = test_case.assumed.empty();
   out.measured = test_case.measured;
   out.limits = test_case.limits;
+  out.earlier = test_case.earlier;
+  out.fingerprint = test_case.fingerprint;
   return out;
+}
+
+void CaseResult::compare() {
+  errors = {};
+  covered.reset();
+  if (!predicted) return;
+  for (const JudgedFigure& figure : judged_figures()) {
+    errors.*figure.error = figure.error_of(*predicted, measured);
+  }
+  if (const auto& t = measured.step_time_s) {
+    covered = *t >= *predicted->step_time_low_s && *t <= *predicted->step_time_high_s;
+  }
 }
 
 Flops convention_flops(const Scenario& scenario, const Convention& convention) {
@@ -126,12 +140,7 @@ void align(CaseResult& result, const Scenario& scenario, const Prediction& predi
   predicted.peak_memory_bytes = static_cast<double>(memory_of(prediction, convention.memory));
   predicted.bubble_fraction =
       convention.steady_bubble ? prediction.bubble_fraction_steady : prediction.bubble_fraction;
-  for (const JudgedFigure& figure : judged_figures()) {
-    result.errors.*figure.error = figure.error_of(predicted, result.measured);
-  }
-  if (const auto& t = result.measured.step_time_s) {
-    result.covered = *t >= *predicted.step_time_low_s && *t <= *predicted.step_time_high_s;
-  }
+  result.compare();
   if (prediction.peak_device_low > prediction.device_memory)
     result.contradiction = Contradiction::kDoesNotFit;
 }

@@ -39,9 +39,15 @@ struct CaseResult {
   // one.
   CaseFigures measured;
   CaseErrors limits;
+  std::optional<RunWork> work;  // nothing where the scenario cannot be read
+  std::vector<EarlierRun> earlier;
+  std::string fingerprint;               // of the scenario as its suite states it
   std::optional<CaseFigures> predicted;  // in the case's convention
   CaseErrors errors;
   std::optional<bool> covered;  // the measured step time lies in the interval
+
+  // Fills in `errors` and `covered` from the two.
+  void compare();
 
   // The forecast is held against this; nothing where there is none.
   std::optional<double> compared_step_time_s() const {

@@ -25,6 +25,17 @@ constexpr const char* kAllCases = "all";  // the row of every case
 std::string key_of(const CaseResult& result) { return baseline_key(result.suite, result.id); }
 
 // Tags have no row: they are views of the same cases and would only repeat them.
+// What a later check holds a run against; a throughput has become a step time.
+CaseFigures recorded(const CaseFigures& measured) {
+  CaseFigures out;
+  for (const auto figure :
+       {&CaseFigures::step_time_s, &CaseFigures::step_time_spread, &CaseFigures::steps,
+        &CaseFigures::peak_memory_bytes, &CaseFigures::bubble_fraction}) {
+    out.*figure = measured.*figure;
+  }
+  return out;
+}
+
 Baseline baseline_of(const CheckReport& report) {
   Baseline out;
   const auto add_row = [&](const std::string& name, const SummaryRow& row) {
@@ -40,6 +51,9 @@ Baseline baseline_of(const CheckReport& report) {
     if (result.predicted) {
       one.step_time_s = result.predicted->step_time_s;
       one.peak_memory_bytes = result.predicted->peak_memory_bytes;
+      one.measured = recorded(result.measured);
+      one.work = result.work;
+      if (!result.fingerprint.empty()) one.scenario = result.fingerprint;
     } else {
       one.failed = result.failed;
     }
@@ -90,6 +104,27 @@ void compare_rows(const Summary& summary, const Baseline& baseline, BaselineComp
   }
 }
 
+bool has_other_scenario(const CaseResult& result, const Baseline::Case& was) {
+  return was.scenario && *was.scenario != result.fingerprint;
+}
+
+// The cases that the baseline has, beside what was measured then.
+std::vector<CaseResult> as_measured_then(const std::vector<CaseResult>& cases,
+                                         const Baseline& baseline) {
+  std::vector<CaseResult> out;
+  for (const CaseResult& result : cases) {
+    const auto was = baseline.cases.find(key_of(result));
+    if (was == baseline.cases.end()) continue;
+    CaseResult& one = out.emplace_back(result);
+    if (!was->second.measured) continue;
+    for (const JudgedFigure& figure : judged_figures()) {
+      one.measured.*figure.value = (*was->second.measured).*figure.value;
+    }
+    one.compare();
+  }
+  return out;
+}
+
 // A case whose forecast changed.
 struct ChangedCase {
   Finding finding;
@@ -133,6 +168,8 @@ void compare_cases(const std::vector<CaseResult>& cases, const Baseline& baselin
     const auto old = baseline.cases.find(key);
     if (old == baseline.cases.end()) {
       out.changes.push_back({key, "is not in the baseline"});
+    } else if (has_other_scenario(result, old->second)) {
+      out.changes.push_back({key, "has another scenario, so that its forecasts are not compared"});
     } else if (!result.failed.empty()) {
       const char* how = result.not_supported ? "is not supported now: " : "fails now: ";
       if (!old->second.failed) {
@@ -182,15 +219,26 @@ Result<Baseline> read_baseline(const std::string& text, const std::string& file,
 
 BaselineComparison compare_with_baseline(const CheckReport& report, const Baseline& baseline) {
   BaselineComparison out;
-  compare_rows(report.summary, baseline, out);
-  compare_cases(report.cases, baseline, out);
+  const std::vector<CaseResult> then = as_measured_then(report.cases, baseline);
+  const bool is_same = std::ranges::none_of(then, [&](const CaseResult& one) {
+    return has_other_scenario(one, baseline.cases.at(key_of(one)));
+  });
+  if (is_same) compare_rows(summarise(then), baseline, out);
+  std::vector<CaseResult> all = then;
+  for (const CaseResult& one : report.cases) {
+    if (!baseline.cases.contains(key_of(one))) all.push_back(one);
+  }
+  compare_cases(all, baseline, out);
   return out;
 }
 
 Rows Baseline::Case::fields() {
   static constexpr Row all[] = {row<&Case::step_time_s>("step_time_s"),
                                 row<&Case::peak_memory_bytes>("peak_memory_bytes"),
-                                row<&Case::failed>("failed")};
+                                row<&Case::failed>("failed"),
+                                row<&Case::measured>("measured"),
+                                row<&Case::work>("work"),
+                                row<&Case::scenario>("scenario")};
   return rows_of<Case>(all);
 }
 

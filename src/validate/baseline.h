@@ -17,6 +17,9 @@ namespace stepcast {
 
 struct Rows;  // core/rows.h
 
+// How forecasts drifted: those of now and those of the baseline, both beside what was measured when
+// the baseline was made, so that a run that changed since is no drift. A case whose scenario
+// changed has another forecast, which is said.
 struct BaselineComparison {
   // Figures that got worse or are gone. If one of the summary did, the cases that made it come
   // first, by how much their error grew.
@@ -39,6 +42,9 @@ struct Baseline {
     std::optional<double> step_time_s;
     std::optional<double> peak_memory_bytes;
     std::optional<std::string> failed;
+    std::optional<CaseFigures> measured = {};  // of the run that was recorded then
+    std::optional<RunWork> work = {};
+    std::optional<std::string> scenario = {};  // its fingerprint
 
     static Rows fields();
   };

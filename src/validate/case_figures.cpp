@@ -52,6 +52,10 @@ Rows CaseFigures::fields() {
       positive(row<&F::step_time_s>("step_time_s")).says("seconds of a step"),
       positive(row<&F::step_time_low_s>("step_time_low_s")).where<F>(forecast),
       positive(row<&F::step_time_high_s>("step_time_high_s")).where<F>(forecast),
+      row<&F::step_time_spread>("step_time_spread")
+          .within(0, kLargest)
+          .says("half the distance of the quartiles of the steps, relative to their median"),
+      row<&F::steps>("steps").within(1, kLargest).says("how many the figures are of"),
       positive(row<&F::tokens_per_s_per_gpu>("tokens_per_s_per_gpu"))
           .says("tokens a second and GPU"),
       positive(row<&F::model_tflops_per_gpu>("model_tflops_per_gpu"))

@@ -14,6 +14,9 @@ struct Rows;  // core/rows.h
 struct CaseFigures {
   std::optional<double> step_time_s = {};
   std::optional<double> step_time_low_s = {}, step_time_high_s = {};  // of forecasts
+  // A run has these: half the distance of the quartiles of its step time, relative to it, and of
+  // how many steps.
+  std::optional<double> step_time_spread = {}, steps = {};
   std::optional<double> tokens_per_s_per_gpu = {};
   std::optional<double> model_tflops_per_gpu = {};
   std::optional<double> mfu = {};

@@ -64,6 +64,7 @@ Errors predict_case(const Suite& suite, const SuiteCase& test_case, const DataFo
   const auto document = JsonDocument::from(test_case.scenario, suite.file);
   const auto scenario = read_scenario(*document, folders);
   if (!scenario) return fail(result, scenario.error());
+  result.work = work_of(*scenario);
   const auto profile = choose_profile(*scenario, folders);
   if (!profile) return fail(result, profile.error());
   result.fitted = is_fitted(*profile, result);

@@ -27,9 +27,25 @@ std::string group_of(const SortedJson& scenario) {
   return json_text(group);
 }
 
+// FNV-1a of 64 bits over what is forecast, without the profile that prices it.
+std::string fingerprint_of(const SortedJson& scenario) {
+  SortedJson stated;
+  for (const char* key : {"model", "cluster", "training", "layout"}) {
+    stated[key] = scenario.value(key, SortedJson());
+  }
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : json_text(stated)) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return fmt::format("{:016x}", hash);
+}
+
 void complete(SuiteCase& one, const std::string& publisher, const CaseErrors& of_suite) {
   if (one.publisher.empty()) one.publisher = publisher;
-  if (one.scenario.is_object()) one.group = group_of(one.scenario);
+  if (one.scenario.is_object()) {
+    one.group = group_of(one.scenario);
+    one.fingerprint = fingerprint_of(one.scenario);
+  }
   for (const JudgedFigure& figure : judged_figures()) {
     auto& limit = one.limits.*figure.error;
     if (!limit && figure.is_told_by(one.measured)) limit = of_suite.*figure.error;
@@ -136,6 +152,8 @@ Rows SuiteCase::fields() {
       row<&F::notes>("notes").says("for people"),
       row<&F::convention>("convention").says("how the source states its figures"),
       row<&F::measured>("measured").required().says("one or more of these figures"),
+      row<&F::earlier>("earlier").says(
+          "runs before it, the first first; `check` holds the run against the last"),
       row<&F::limits>("tolerance").says("what the errors of this case may be at most"),
       row<&F::scenario>("scenario")
           .required()

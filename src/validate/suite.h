@@ -14,6 +14,7 @@
 #include "core/quantity.h"
 #include "core/result.h"
 #include "validate/case_figures.h"
+#include "validate/recorded_run.h"
 
 namespace stepcast {
 
@@ -53,9 +54,11 @@ struct SuiteCase {
   std::string notes;
   Convention convention;
   CaseFigures measured;
-  CaseErrors limits;  // the largest errors of the case, else those of its suite
+  std::vector<EarlierRun> earlier;  // the first first
+  CaseErrors limits;                // the largest errors of the case, else those of its suite
   SortedJson scenario;
-  std::string group;  // equal for cases of equal model, cluster and training
+  std::string group;        // equal for cases of equal model, cluster and training
+  std::string fingerprint;  // of the scenario as the suite states it
 
   void check(const JsonValue& value) const;
 

@@ -11,7 +11,11 @@
 #include "core/parse_json.h"
 #include "core/text/escape.h"
 #include "core/text_file.h"
+#include "core/write_rows.h"
+#include "layout/read_scenario.h"
+#include "layout/scenario.h"
 #include "validate/documents.h"
+#include "validate/recorded_run.h"
 
 namespace stepcast {
 namespace {
@@ -21,6 +25,15 @@ Errors errors_of_suite(const std::string& text, const std::string& file) {
   if (!document) return document.error();
   const auto suite = read_suite(**document);
   return suite ? Errors{} : suite.error();
+}
+
+Json earlier_run(const Json& known, const DataFolders& folders) {
+  Json out = {{"source", known["source"]}, {"measured", known["measured"]}};
+  const auto document = JsonDocument::from(known["scenario"], "");
+  if (const auto scenario = read_legal_scenario(*document, folders)) {
+    out["work"] = json_of(work_of(*scenario));
+  }
+  return out;
 }
 
 }  // namespace
@@ -43,10 +56,18 @@ Result<SuiteFile> SuiteFile::open(const std::string& file) {
   return out;
 }
 
-void SuiteFile::add(Json one) {
+void SuiteFile::add(Json one, const DataFolders& folders) {
   Json& cases = suite_["cases"];
   for (Json& known : cases) {
     if (known["id"] != one["id"]) continue;
+    Json earlier = known.value("earlier", Json::array());
+    if (known["measured"] != one["measured"] || known["source"] != one["source"]) {
+      earlier.push_back(earlier_run(known, folders));
+    }
+    if (!earlier.empty()) one["earlier"] = std::move(earlier);
+    for (const char* key : {"publisher", "tolerance"}) {
+      if (known.contains(key)) one[key] = known[key];
+    }
     known = std::move(one);
     return;
   }

@@ -10,12 +10,16 @@
 
 namespace stepcast {
 
+struct DataFolders;
+
 class SuiteFile {
  public:
   // The suite of a file, or an empty one where there is none. Errors: a file that is no suite.
   static Result<SuiteFile> open(const std::string& file);
 
-  void add(Json one);  // in the place of a case with its id
+  // In the place of a case with its id, whose run becomes an earlier one and whose limits stay. The
+  // same run again takes its own place.
+  void add(Json one, const DataFolders& folders);
 
   // A line for each case. Errors: cases that make no suite.
   Result<Written> text() const;

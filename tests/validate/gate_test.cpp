@@ -185,14 +185,16 @@ TEST(Baseline, CallsACaseThatIsNewAChange) {
   EXPECT_EQ(comparison.changes.back().title, "s/b");
 }
 
-TEST(Baseline, IsALinePerCaseInOneOrder) {
+TEST(Baseline, IsInOneOrderWithALineForEachRun) {
   const CheckReport one = report_of({made_case("b", 1.1, 1), made_case("a", 1.3, 1)});
   const CheckReport other = report_of({made_case("a", 1.3, 1), made_case("b", 1.1, 1)});
   const std::string text = baseline_text(one);
   EXPECT_EQ(text.substr(text.find(" \"cases\"")),
             " \"cases\": {\n"
-            "  \"s/a\": {\"step_time_s\":1.3,\"peak_memory_bytes\":100.0},\n"
-            "  \"s/b\": {\"step_time_s\":1.1,\"peak_memory_bytes\":100.0}\n }\n}\n");
+            "  \"s/a\": {\n   \"step_time_s\": 1.3,\n   \"peak_memory_bytes\": 100.0,\n"
+            "   \"measured\": {\"step_time_s\":1.0}\n  },\n"
+            "  \"s/b\": {\n   \"step_time_s\": 1.1,\n   \"peak_memory_bytes\": 100.0,\n"
+            "   \"measured\": {\"step_time_s\":1.0}\n  }\n }\n}\n");
   EXPECT_EQ(baseline_text(other), text);
   const auto read = read_baseline(text, "b.json", {"s"});
   ASSERT_TRUE(read);

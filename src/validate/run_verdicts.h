@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds each recorded run against the one before it: did it become slower, and did it part from its
+// forecast (docs/gate.md, "Three verdicts"). Whether forecasts drifted is in validate/baseline.h.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "validate/baseline.h"
+#include "validate/check.h"
+
+namespace stepcast {
+
+// So much slower than before is not told from chance: steps of equal runs on one cluster differ by
+// a few per cent.
+inline constexpr double kUsualSlower = 0.04;
+
+enum class RunState { kFirst, kSame, kFaster, kSlower, kOtherWork };
+const char* name_of(RunState state);  // "slower"
+
+struct RunVerdict {
+  std::string key;  // baseline_key()
+  RunState state = RunState::kFirst;
+  double step_time_s = 0, before_s = 0;  // before: 0 where nothing is compared
+  double change = 0;                     // relative; above 0 is slower
+  double allowed = 0;                    // the change that tolerance and spread leave
+  std::string other;                     // how the work differs
+  // Against the forecast.
+  std::optional<double> predicted_s;
+  bool inside = false;  // of its interval
+  bool parted = false;  // slower than the interval, and further from it than the run before
+};
+
+// How long the median step of a run took.
+struct StepRun {
+  double step_time_s = 0;
+  double median_error = 0;      // relative (error_of_median)
+  std::optional<RunWork> work;  // nothing: not known
+};
+// Fills in the state of a run and what led to it.
+void compare_runs(const StepRun& now, const StepRun& before, double slower, RunVerdict& out);
+
+// The run that a case of a suite records. Nothing where it tells no step time without a forecast.
+std::optional<StepRun> step_run_of(const CaseFigures& measured, const std::optional<RunWork>& work);
+
+// Goes through the cases with a step time, in their order. A run is held against that of the
+// baseline, or without one against the last that its suite knows. It is slower beyond `slower` and
+// beyond three standard errors of the two medians.
+std::vector<RunVerdict> judge_runs(const CheckReport& report, const Baseline* baseline,
+                                   double slower = kUsualSlower);
+
+}  // namespace stepcast

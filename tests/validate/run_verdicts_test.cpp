@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/run_verdicts.h"
+
+#include <gtest/gtest.h>
+
+#include "validate/made_cases.h"
+
+namespace stepcast {
+namespace {
+
+using stepcast::testing::made_case;
+
+constexpr RunWork kWork{8'000'000'000, 128, 4096, 8};
+
+// A run of 7 s steps beside a forecast of 7 s.
+CaseResult run_of(double measured, double spread = 0, double steps = 45) {
+  CaseResult out = made_case("a", 7, measured);
+  out.work = kWork;
+  if (spread > 0) {
+    out.measured.step_time_spread = spread;
+    out.measured.steps = steps;
+  }
+  return out;
+}
+
+CheckReport report_of(CaseResult one) {
+  CheckReport out;
+  out.cases = {std::move(one)};
+  out.summary = summarise(out.cases);
+  return out;
+}
+
+RunVerdict verdict_on(CaseResult now, const CaseResult& before, double slower = kUsualSlower) {
+  const auto baseline = read_baseline(baseline_text(report_of(before)), "b.json", {"s"});
+  EXPECT_TRUE(baseline) << to_string(baseline.error());
+  const auto runs = judge_runs(report_of(std::move(now)), &*baseline, slower);
+  EXPECT_EQ(runs.size(), 1u);
+  return runs.empty() ? RunVerdict{} : runs.front();
+}
+
+TEST(RunVerdicts, TellSlowerFasterAndAsFastByTheTolerance) {
+  EXPECT_EQ(verdict_on(run_of(7), run_of(7)).state, RunState::kSame);
+  EXPECT_EQ(verdict_on(run_of(7 * 1.039), run_of(7)).state, RunState::kSame);
+  EXPECT_EQ(verdict_on(run_of(7 * 1.041), run_of(7)).state, RunState::kSlower);
+  EXPECT_EQ(verdict_on(run_of(7 * 0.959), run_of(7)).state, RunState::kFaster);
+  EXPECT_EQ(verdict_on(run_of(7 * 1.041), run_of(7), 0.05).state, RunState::kSame);
+}
+
+// A spread of s is a deviation of s / 0.6745; the median of 25 steps then scatters by
+// 1.2533 / 5 of it. With s = 10 % that is 3.716 %, for two such runs 5.256 %, three times 15.77 %.
+TEST(RunVerdicts, LeaveWhatTheSpreadOfBothRunsExplains) {
+  const RunVerdict within = verdict_on(run_of(7 * 1.15, 0.1, 25), run_of(7, 0.1, 25));
+  EXPECT_EQ(within.state, RunState::kSame);
+  EXPECT_NEAR(within.allowed, 0.1577, 1e-4);
+  EXPECT_EQ(verdict_on(run_of(7 * 1.16, 0.1, 25), run_of(7, 0.1, 25)).state, RunState::kSlower);
+  // Four times the steps halve it.
+  EXPECT_EQ(verdict_on(run_of(7 * 1.09, 0.1, 100), run_of(7, 0.1, 100)).state, RunState::kSlower);
+}
+
+TEST(RunVerdicts, DoNotCompareOtherWork) {
+  CaseResult other = run_of(14);
+  other.work->global_batch = 256;
+  const RunVerdict verdict = verdict_on(other, run_of(7));
+  EXPECT_EQ(verdict.state, RunState::kOtherWork);
+  EXPECT_EQ(verdict.other, "global_batch is 256, was 128");
+  EXPECT_FALSE(verdict.parted);
+}
+
+// The interval of the forecast of 7 s ends at 7.7 s.
+TEST(RunVerdicts, RunsPartFromTheirForecastWhereTheyLeaveItsInterval) {
+  EXPECT_FALSE(verdict_on(run_of(7.5), run_of(7)).parted);
+  EXPECT_TRUE(verdict_on(run_of(7.8), run_of(7)).parted);
+  EXPECT_FALSE(verdict_on(run_of(5), run_of(7)).parted);  // faster is no failure
+  // Outside it was before, too, and as far.
+  EXPECT_FALSE(verdict_on(run_of(9.1), run_of(9)).parted);
+}
+
+TEST(RunVerdicts, TakeTheLastRunOfTheSuiteWithoutABaseline) {
+  CaseResult now = run_of(7.7);
+  now.earlier = {{"first", {.step_time_s = 9}, kWork}, {"last", {.step_time_s = 7}, kWork}};
+  const auto runs = judge_runs(report_of(now), nullptr);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].state, RunState::kSlower);
+  EXPECT_EQ(runs[0].before_s, 7);
+  // 128 sequences of 4096 tokens by 8 GPUs: 9362.29 tokens/s a GPU take 7 s.
+  now.earlier = {{"last", {.tokens_per_s_per_gpu = 128.0 * 4096 / 8 / 7}, kWork}};
+  EXPECT_NEAR(judge_runs(report_of(now), nullptr)[0].before_s, 7, 1e-9);
+  now.earlier.clear();
+  EXPECT_EQ(judge_runs(report_of(now), nullptr)[0].state, RunState::kFirst);
+}
+
+// A later measurement is no drift of forecasts: only these move.
+TEST(Baseline, ARunThatChangedIsNoDriftOfItsForecast) {
+  const auto baseline = read_baseline(baseline_text(report_of(run_of(7))), "b.json", {"s"});
+  ASSERT_TRUE(baseline);
+  for (const double now : {6.5, 7.8}) {
+    const auto drift = compare_with_baseline(report_of(run_of(now)), *baseline);
+    EXPECT_TRUE(drift.regressions.empty()) << now;
+    EXPECT_TRUE(drift.changes.empty()) << now;
+  }
+  CaseResult drifted = run_of(7.8);
+  drifted.predicted->step_time_s = 7.8;
+  drifted.compare();
+  EXPECT_FALSE(compare_with_baseline(report_of(drifted), *baseline).regressions.empty());
+}
+
+TEST(Baseline, DoesNotCompareTheForecastsOfAnotherScenario) {
+  CaseResult before = run_of(7);
+  before.fingerprint = "aa";
+  const auto baseline = read_baseline(baseline_text(report_of(before)), "b.json", {"s"});
+  ASSERT_TRUE(baseline);
+  CaseResult now = run_of(7);
+  now.fingerprint = "bb";
+  now.predicted->step_time_s = 8;
+  now.compare();
+  const auto drift = compare_with_baseline(report_of(now), *baseline);
+  EXPECT_TRUE(drift.regressions.empty());
+  ASSERT_EQ(drift.changes.size(), 1u);
+  EXPECT_EQ(drift.changes[0].message,
+            "has another scenario, so that its forecasts are not compared");
+}
+
+}  // namespace
+}  // namespace stepcast
