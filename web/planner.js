@@ -388,7 +388,7 @@ function showForecast(answer) {
   const now = JSON.parse(answer.json);
   $("spoken").textContent = $("answer").querySelector(".verdict").textContent;
   $("brief").textContent = `${seconds(now.step_time_s)}, ${now.verdict}` +
-    (now.mfu > 0 ? `, MFU ${(100 * now.mfu).toFixed(1)} %` : "");
+    (now.mfu > 0 ? mfuText(now) : "");
   document.body.dataset.stepTime = now.step_time_s;
 }
 
@@ -487,6 +487,13 @@ $("json").addEventListener("input", () => {
 });
 
 // -- search ---------------------------------------------------------------------------------------
+// Of long sequences the count that a causal mask leaves, as the page above it has.
+const mfuText = (now) => {
+  const causal = now.flops === "full" && now.resolved.training.sequence_length >= 32768;
+  const share = causal ? now.mfu_causal : now.mfu;
+  return `, MFU ${(100 * share).toFixed(1)} %${causal ? " causal" : ""}`;
+};
+
 const seconds = (time) => (time >= 1 ? time.toFixed(2) + " s" : (1000 * time).toFixed(1) + " ms");
 const kPlaces = 10;  // that the search makes certain, and the page shows
 let search = null;  // the best so far of the one that runs

@@ -56,11 +56,19 @@ constexpr std::array kFigures{
     Figure{"mfu", "MFU", FigureUnit::kFraction, FigureGroup::kUse, number_of<&Prediction::mfu>,
            "model FLOPs over the dense peak of the precision; left out where the "
            "data sheet has no such peak",
-           kEveryRow | kGrid | kRungs, "mfu", Better::kMore},
+           kEveryRow | kGrid | kRungs, "mfu", Better::kMore, number_of<&Prediction::mfu_causal>},
+    Figure{"mfu_causal", "causal MFU", FigureUnit::kFraction, FigureGroup::kUse,
+           number_of<&Prediction::mfu_causal>,
+           "MFU with attention counted as a causal mask leaves it, half; tables and pages show it "
+           "from 32768 tokens on",
+           kForecastRow | kComparedRows | kPlanRows, "mfu_causal", Better::kMore},
     Figure{"hfu", "HFU", FigureUnit::kFraction, FigureGroup::kUse, number_of<&Prediction::hfu>,
            "hardware FLOPs over that peak; also left out where the full count is "
            "more than the device can have executed, as on long sequences",
-           kForecastRow, "hfu", Better::kMore},
+           kForecastRow, "hfu", Better::kMore, number_of<&Prediction::hfu_causal>},
+    Figure{"hfu_causal", "causal HFU", FigureUnit::kFraction, FigureGroup::kUse,
+           number_of<&Prediction::hfu_causal>, "HFU likewise", kForecastRow, "hfu_causal",
+           Better::kMore},
     Figure{"bubble_fraction", "bubble", FigureUnit::kFraction, FigureGroup::kBubble,
            number_of<&Prediction::bubble_fraction>,
            "1 - mean over ranks of (busy + exposed tp, cp, ep, dp inside the span) / largest span",

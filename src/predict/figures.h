@@ -38,6 +38,8 @@ struct Figure {
   unsigned tables = 0;
   const char* required = nullptr;  // its name in --require
   Better better = Better::kLess;
+  // People read this of long sequences (Prediction::reads_causal); null: the same.
+  double (*causal)(const Prediction& prediction) = nullptr;
 };
 
 std::span<const Figure> figures();

@@ -16,7 +16,11 @@
 namespace stepcast {
 namespace {
 
-constexpr std::int64_t kLongSequence = 16384;  // where attention outweighs the products
+// Attention outweighs the products from here on, and each next length is four times the last. One
+// that no run had is a mechanism that nothing proves, and the further away the more of them.
+constexpr std::int64_t kLongSequence = 16384;
+constexpr std::int64_t kLongestSequence = std::int64_t{1} << 40;
+constexpr std::int64_t kShortSequence = 512;  // the shortest of recorded runs
 
 class Mechanisms {
  public:
@@ -69,7 +73,12 @@ class Mechanisms {
     add(training.fp8_attention, "attention in fp8");
     add(training.fp8_head, "head in fp8");
     add(true, std::string(name_of(training.attention)) + " attention");
-    add(training.sequence_length >= kLongSequence, "sequences of 16384 tokens or more");
+    add(training.sequence_length < kShortSequence,
+        fmt::format("sequences of less than {} tokens", kShortSequence));
+    for (std::int64_t length = kLongSequence; length <= kLongestSequence; length *= 4) {
+      add(training.sequence_length >= length,
+          fmt::format("sequences of {} tokens or more", length));
+    }
     add_own(training.trains_adapters(), "adapters");
     add_own(training.optimizer != Optimizer::kAdamW, name_of(training.optimizer));
     const Recompute& again = layout_.recompute;

@@ -93,6 +93,9 @@ struct Prediction {
   FlopCount flops = FlopCount::kFull;
   double mfu = 0;
   double hfu = 0;  // infinite where the count is more than the device can have executed
+  double mfu_causal = 0, hfu_causal = 0;  // with attention counted as a causal mask leaves it
+  // Sequences so long that attention in full is most of the count: people read the causal ones.
+  bool reads_causal = false;
   double bubble_fraction = 0;
   double bubble_fraction_steady = 0;
   TimeParts time;  // of the critical rank

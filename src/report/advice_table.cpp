@@ -105,8 +105,8 @@ Written answer(const AdviceReport& report, Form form) {
     out +=
         bullet(fmt::format("{} a step ({} to {}, central 90 %), {} tokens/s, MFU {}, {} of {} GiB",
                            time_text(p.step_time), time_text(p.step_time_low),
-                           time_text(p.step_time_high), number_text(p.tokens_per_s),
-                           percent_text(p.mfu), gib_text(p.peak_device), gib_text(p.device_memory)),
+                           time_text(p.step_time_high), number_text(p.tokens_per_s), mfu_text(p),
+                           gib_text(p.peak_device), gib_text(p.device_memory)),
                form);
   }
   return out + bullet(because_text(report), form);

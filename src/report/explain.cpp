@@ -69,6 +69,7 @@ std::vector<Formula> formulas() {
        "3 x forward: every GEMM once per token, logits included, and attention "
        "4 x sequence x heads x head_dim per token and layer; padding and recompute not counted"},
       {"mfu", "model_flops / (step_time x GPUs x dense peak of the precision)"},
+      {"mfu_causal", "as mfu, with attention counted as a causal mask leaves it: half"},
       {"hfu", "as mfu, with recomputed GEMMs and attention"},
       {"bubble_fraction",
        "1 - mean over ranks of (busy + exposed tp, cp, ep, dp inside the span) / largest span"},

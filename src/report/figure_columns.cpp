@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/json_tree.h"
+#include "predict/prediction.h"
 #include "report/number_text.h"
 #include "report/prediction_json.h"
 
@@ -19,8 +20,7 @@ void for_each_in(FigureTable table, Take take) {
   }
 }
 
-}  // namespace
-
+// "12.31 s", "41.7 %", "118,000"; bytes in GiB without the unit, which the column's title has.
 std::string figure_text(const Figure& figure, double value) {
   switch (figure.unit) {
     case FigureUnit::kSeconds:
@@ -35,6 +35,18 @@ std::string figure_text(const Figure& figure, double value) {
   return number_text(value);
 }
 
+std::string read_figure(const Figure& figure, const Prediction& prediction) {
+  const bool is_causal = prediction.reads_causal && figure.causal != nullptr;
+  if (!is_causal) return figure_text(figure, figure.of(prediction));
+  return figure_text(figure, figure.causal(prediction)) + " causal";
+}
+
+}  // namespace
+
+std::string mfu_text(const Prediction& prediction) {
+  return read_figure(figure_of("mfu"), prediction);
+}
+
 std::string FigureCell::exact() const {
   return figure.unit == FigureUnit::kBytes ? fmt::format("{}", std::llround(value))
                                            : exact_text(value);
@@ -42,7 +54,9 @@ std::string FigureCell::exact() const {
 
 std::vector<FigureCell> figure_cells(FigureTable table, const Prediction& prediction) {
   std::vector<FigureCell> out;
-  for_each_in(table, [&](const Figure& figure) { out.push_back({figure, figure.of(prediction)}); });
+  for_each_in(table, [&](const Figure& figure) {
+    out.push_back({figure, figure.of(prediction), read_figure(figure, prediction)});
+  });
   return out;
 }
 

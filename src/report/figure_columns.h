@@ -13,16 +13,15 @@ namespace stepcast {
 
 struct Prediction;
 
-// "12.31 s", "41.7 %", "118,000"; bytes in GiB without the unit, which the column's title has.
-std::string figure_text(const Figure& figure, double value);
-
 // A table has these of a forecast: text for people, `exact` for CSV.
 struct FigureCell {
   const Figure& figure;
   double value;
-  std::string text() const { return figure_text(figure, value); }
+  std::string words;  // for people
+  const std::string& text() const { return words; }
   std::string exact() const;
 };
+std::string mfu_text(const Prediction& prediction);  // "41.7 %"; of long sequences "38.9 % causal"
 std::vector<FigureCell> figure_cells(FigureTable table, const Prediction& prediction);
 
 // These head the columns: keys in CSV, titles where people read.

@@ -46,6 +46,19 @@ std::string in_unit(Seconds time, TimeUnit unit) {
   return fixed_text(time.value() * unit.per_second, unit.per_second > 1 ? 1 : 3);
 }
 
+// "MFU 41.7 %, HFU 52.0 % (full attention)".
+std::string use_words(const Prediction& prediction) {
+  if (prediction.reads_causal) {
+    return fmt::format("MFU {}, HFU {} (causal attention; with full attention MFU {})",
+                       percent_text(prediction.mfu_causal), percent_text(prediction.hfu_causal),
+                       percent_text(prediction.mfu));
+  }
+  const std::string hfu =
+      std::isfinite(prediction.hfu) ? fmt::format(", HFU {}", percent_text(prediction.hfu)) : "";
+  return fmt::format("MFU {}{} ({})", percent_text(prediction.mfu), hfu,
+                     flop_count_text(prediction.flops));
+}
+
 std::vector<std::string> verdict_lines(const Scenario& scenario, const Prediction& prediction) {
   const double share = static_cast<double>(prediction.peak_device) /
                        static_cast<double>(std::max<ByteCount>(prediction.device_memory, 1));
@@ -65,10 +78,7 @@ std::vector<std::string> verdict_lines(const Scenario& scenario, const Predictio
   lines.push_back(fmt::format(
       "{} tokens/s, {} tokens/s/GPU, {} TFLOP/s/GPU", number_text(prediction.tokens_per_s),
       number_text(prediction.tokens_per_s_per_gpu), number_text(prediction.model_tflops_per_gpu)));
-  std::string use = fmt::format(
-      "MFU {}{} ({})", percent_text(prediction.mfu),
-      std::isfinite(prediction.hfu) ? fmt::format(", HFU {}", percent_text(prediction.hfu)) : "",
-      flop_count_text(prediction.flops));
+  std::string use = use_words(prediction);
   if (scenario.layout.pp > 1) {
     use += fmt::format(", bubble {} (mean of ranks)", percent_text(prediction.bubble_fraction));
   }

@@ -253,6 +253,29 @@ TEST(Mechanisms, NameWhatTheScenarioReliesOn) {
   EXPECT_EQ(set_of(list).size(), list.size());
 }
 
+// The suites have runs of 512 to 262,144 tokens, of the longest one alone.
+TEST(Mechanisms, LengthsThatNoRunHadAreProvenByNone) {
+  const auto errors = MeasuredErrors::read(source_folder() + "/calibrate/profiles");
+  ASSERT_TRUE(errors.has_value()) << to_string(errors.error());
+  const auto unproven = [&](std::int64_t length) {
+    testing::GptCase c;
+    Scenario scenario = testing::gpt(c);
+    scenario.training.sequence_length = length;
+    std::vector<std::string> out;
+    for (const std::string& name : mechanisms_of(scenario)) {
+      if (name.starts_with("sequences of") && !errors->proves(name)) out.push_back(name);
+    }
+    return out;
+  };
+  EXPECT_EQ(unproven(256).size(), 1u);
+  for (const std::int64_t length : {512, 4096, 16384, 65536}) {
+    EXPECT_TRUE(unproven(length).empty()) << length;
+  }
+  EXPECT_EQ(unproven(262144).size(), 1u);
+  EXPECT_EQ(unproven(1048576).size(), 2u);
+  EXPECT_EQ(unproven(4194304).size(), 3u);
+}
+
 // Errors are found by the words of their mechanisms: reworded there alone, they count for nothing.
 TEST(Mechanisms, OfRecordedRunsAreThoseThatTheShippedErrorsName) {
   const std::string root = source_folder();

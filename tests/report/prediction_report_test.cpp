@@ -6,6 +6,7 @@
 #include "core/json_tree.h"
 #include "report/breakdown.h"
 #include "report/difference.h"
+#include "report/figure_columns.h"
 #include "report/made_prediction.h"
 #include "report/prediction_json.h"
 #include "report/prediction_table.h"
@@ -30,6 +31,8 @@ TEST(PredictionJson, HasEveryKeyOfTheFormat) {
                           "hardware_tflops_per_gpu",
                           "mfu",
                           "hfu",
+                          "mfu_causal",
+                          "hfu_causal",
                           "bubble_fraction",
                           "time_s",
                           "provenance",
@@ -91,6 +94,28 @@ TEST(PredictionJson, LeavesOutWhatIsNotFinite) {
   EXPECT_FALSE(out.contains("mfu"));
   EXPECT_FALSE(out.contains("hfu"));
   EXPECT_EQ(text.find("null"), std::string::npos);
+}
+
+// A long sequence: full attention counts twice what kernels execute.
+TEST(PredictionTable, OfALongSequenceShowsTheCausalMfuAndSaysSo) {
+  Prediction prediction = made_prediction();
+  prediction.mfu = 0.9;
+  prediction.hfu = HUGE_VAL;
+  prediction.mfu_causal = 0.46;
+  prediction.hfu_causal = 0.61;
+  const auto said = [&] { return prediction_table(made_scenario(), prediction).text(); };
+  EXPECT_NE(said().find("MFU 90.0 % (full attention)"), std::string::npos) << said();
+  prediction.reads_causal = true;
+  EXPECT_NE(
+      said().find("MFU 46.0 %, HFU 61.0 % (causal attention; with full attention MFU 90.0 %)"),
+      std::string::npos)
+      << said();
+  EXPECT_EQ(mfu_text(prediction), "46.0 % causal");
+  for (const FigureCell& cell : figure_cells(kGrid, prediction)) {
+    if (std::string_view(cell.figure.key) != "mfu") continue;
+    EXPECT_EQ(cell.text(), "46.0 % causal");
+    EXPECT_EQ(cell.exact(), "0.9");  // files have each under its own key
+  }
 }
 
 TEST(Breakdown, OfTheStepAndTheWaterfallAddUpToTheStepTime) {

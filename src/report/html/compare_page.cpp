@@ -5,6 +5,7 @@
 
 #include "core/json_tree.h"
 #include "report/breakdown.h"
+#include "report/figure_columns.h"
 #include "report/html/compare_sections.h"
 #include "report/html/prediction_sections.h"
 #include "report/number_text.h"
@@ -20,7 +21,7 @@ std::string verdict_sentence(const CompareReport& report, const std::vector<std:
   const std::string name = point_text(report, best);
   std::string out = fmt::format("{}{} a step, an MFU of {}. {}",
                                 name.empty() ? "It takes " : "The fastest is " + name + ": ",
-                                time_text(p.step_time), percent_text(p.mfu), memory_words(p));
+                                time_text(p.step_time), mfu_text(p), memory_words(p));
   if (order.size() > 1) {
     Seconds slowest;
     for (const std::size_t index : order) {

@@ -9,6 +9,7 @@
 #include "core/text/escape.h"
 #include "layout/scenario.h"
 #include "report/breakdown.h"
+#include "report/figure_columns.h"
 #include "report/html/data_table.h"
 #include "report/html/prediction_sections.h"
 #include "report/html/run_section.h"
@@ -37,7 +38,7 @@ Mood mood_of(const Prediction& prediction) {
 std::string verdict_sentence(const Prediction& prediction) {
   std::string out =
       memory_words(prediction) + fmt::format("; a step takes {}", time_text(prediction.step_time));
-  if (!prediction.alone) out += fmt::format(", an MFU of {}", percent_text(prediction.mfu));
+  if (!prediction.alone) out += fmt::format(", an MFU of {}", mfu_text(prediction));
   std::string losses;
   for (const TimePart& loss : largest_losses(prediction.waterfall, prediction.step_time, 3)) {
     losses += fmt::format("{}{} ({})", losses.empty() ? "" : ", ", loss.label,
@@ -98,8 +99,10 @@ std::vector<KeyFigure> prediction_figures(const Scenario& scenario, const Predic
     out.push_back({"Tokens/s", number_text(prediction.tokens_per_s),
                    fmt::format("{} per GPU", number_text(prediction.tokens_per_s_per_gpu))});
     out.push_back({"TFLOP/s per GPU", number_text(prediction.model_tflops_per_gpu), "model FLOPs"});
-    out.push_back({"MFU", percent_text(prediction.mfu),
-                   std::isfinite(prediction.hfu)
+    out.push_back({"MFU", mfu_text(prediction),
+                   prediction.reads_causal
+                       ? fmt::format("{} with full attention", percent_text(prediction.mfu))
+                   : std::isfinite(prediction.hfu)
                        ? fmt::format("HFU {}, {}", percent_text(prediction.hfu),
                                      flop_count_text(prediction.flops))
                        : flop_count_text(prediction.flops)});

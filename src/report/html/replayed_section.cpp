@@ -10,6 +10,7 @@
 #include "plan/layout_dimension.h"
 #include "plan/planner.h"
 #include "plan/space.h"
+#include "report/figure_columns.h"
 #include "report/html/data_table.h"
 #include "report/html/plan_sections.h"
 #include "report/html/scatter.h"
@@ -62,7 +63,7 @@ std::string title_of(const ReplayedPoint& point) {
   return fmt::format("{}{} ({} to {}), {} GiB, MFU {}: {}",
                      point.place > 0 ? fmt::format("place {}: ", point.place) : "",
                      time_text(p.step_time), time_text(p.step_time_low),
-                     time_text(p.step_time_high), gib_text(p.peak_device), percent_text(p.mfu),
+                     time_text(p.step_time_high), gib_text(p.peak_device), mfu_text(p),
                      point.layout);
 }
 
