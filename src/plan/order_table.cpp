@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/order_table.h"
 
+#include "core/work_limits.h"
 #include "layout/layout.h"
 #include "layout/pipeline.h"
 #include "layout/scenario.h"
@@ -76,6 +77,7 @@ const OrderFacts& OrderTable::facts(const LayoutCode& code, const Scenario& scen
     OrderFacts out;
     const auto orders = make_schedule(layout, scenario.micro_batches());
     for (std::size_t s = 0; s < orders.size(); ++s) {
+      end_if_stopped();
       out.stages.push_back(facts_of(orders[s], layout, static_cast<std::int64_t>(s)));
     }
     for (std::int64_t c = 0; c < model_chunks(layout); ++c) {

@@ -58,8 +58,10 @@ double foreseen_instructions(const Scenario& scenario) {
                           (stages * static_cast<double>(layout.tp));
   const double full =
       rules.bucket_elements > 0 ? elements / static_cast<double>(rules.bucket_elements) : 0;
-  const bool in_backward = layout.overlap.grad_reduce || layout.zero == 2;
-  if (in_backward || layout.overlap.param_gather) {
+  const bool reduces = size_of(AxisGroup::kData, layout) > 1;
+  const bool in_backward = reduces && (layout.overlap.grad_reduce || layout.zero == 2);
+  const bool gathers_ahead = reduces && layout.overlap.param_gather && layout.zero >= 1;
+  if (in_backward || gathers_ahead) {
     at_end += 3 * (blocks + chunks);
     if (layout.zero == 2 && !splits_backward(layout)) {
       const bool fills = layout.overlap.grad_reduce || rules.cuts_full_buckets;

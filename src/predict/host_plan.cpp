@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/work_limits.h"
 #include "program/pass_pair.h"
 #include "sim/clock_end.h"
 
@@ -34,7 +35,9 @@ class HostPlanner {
   }
 
   HostPlan plan() {
+    StopPoint stop;
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(list_.size()); ++i) {
+      stop.pass();
       const Instruction& what = list_[static_cast<std::size_t>(i)];
       if (is_idle(what, in_.grid)) continue;
       if (what.is<HostWait>()) {

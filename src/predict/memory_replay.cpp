@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/assert.h"
+#include "core/work_limits.h"
 #include "program/run_key.h"
 #include "program/walk.h"
 
@@ -154,7 +155,9 @@ class MemoryWalk {
 MemoryPeak replay_memory(const Program& program, const Role& role,
                          const std::function<void(const MemoryMoment&)>& visit) {
   MemoryWalk walk(program, role);
+  StopPoint stop;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(role.instructions.size()); ++i) {
+    stop.pass();
     walk.instruction(i);
     if (!visit) continue;
     visit(walk.highest_here());

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/work_limits.h"
 #include "layout/scenario.h"
 #include "predict/block_cost.h"
 #include "predict/block_replay.h"
@@ -318,7 +319,9 @@ std::vector<PassTime> StampFinder::time_passes(const Role& role, AxisGroup group
     return found->second;
   };
   std::vector<PassTime> out;
+  StopPoint stop;
   for (const Instruction& what : role.instructions) {
+    stop.pass();
     PassTime& time = out.emplace_back();
     if (!what.is_run()) continue;
     for_each_block(role, what, [&](const BlockVisit& at) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "core/work_limits.h"
 #include "predict/attribution.h"
 #include "program/pass_pair.h"
 
@@ -256,7 +257,9 @@ void TimelineReader::collective(AxisGroup group, const Message& piece, const sim
 
 ClassTimeline TimelineReader::read() {
   now_ = out_.step_begin;
+  StopPoint stop;
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    stop.pass();
     const Instruction& what = role_.instructions[i];
     if (what.stream != Stream::kCompute || !tasks_[i].device.valid()) continue;
     if (alternates(what) && !leads_pair(what)) continue;  // read with the first of the two

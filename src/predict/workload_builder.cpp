@@ -299,7 +299,9 @@ void WorkloadBuilder::add_class(std::int32_t c, std::int32_t begin) {
       add_host_task(c, plan.tasks[next]);
     }
   };
+  StopPoint stop;
   for (std::int32_t i = begin; i < static_cast<std::int32_t>(list.size()); ++i) {
+    stop.pass();
     const Instruction& what = list[static_cast<std::size_t>(i)];
     if (is_idle(what, in_.grid)) continue;
     issue_up_to(i);

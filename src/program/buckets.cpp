@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/json.h"
+#include "core/work_limits.h"
 #include "layout/pipeline.h"
 #include "layout/scenario.h"
 
@@ -15,8 +16,10 @@ constexpr ElementRange kNowhere{-1, -1};
 // Cuts from the end, in the order in which gradients come.
 std::vector<ElementRange> cut(ElementRange whole, ElementRange alone, std::int64_t most) {
   std::vector<ElementRange> out;
+  StopPoint stop;
   std::int64_t end = whole.end;
   while (end > whole.begin) {
+    stop.pass();
     std::int64_t begin = std::max(whole.begin, end - most);
     for (const std::int64_t edge : {alone.begin, alone.end}) {
       if (edge > begin && edge < end) begin = edge;

@@ -18,6 +18,7 @@ ByteCount& activations(MemoryParts& parts) {
 }  // namespace
 
 InstructionIndex RoleBuilder::add(Instruction instruction) {
+  stop_.pass();
   role_.instructions.push_back(std::move(instruction));
   return static_cast<InstructionIndex>(role_.instructions.size() - 1);
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "core/work_limits.h"
 #include "program/block_builder.h"
 #include "program/program.h"
 #include "program/waits.h"
@@ -81,6 +82,7 @@ class RoleBuilder {
   const Program& program_;
   Role& role_;
   Shape shape_;
+  StopPoint stop_;
   InstructionIndex last_run_ = kNoInstruction;
   std::set<std::int64_t> on_host_;  // begins of ranges whose gradients have left in this step
 };

@@ -5,6 +5,7 @@
 #include <deque>
 #include <limits>
 
+#include "core/work_limits.h"
 #include "schedule/order_replay.h"
 #include "schedule/pass_times.h"
 #include "schedule/schedule.h"
@@ -42,7 +43,9 @@ class Greedy {
   }
 
   std::optional<std::vector<StageOrder>> run() {
+    StopPoint stop;
     while (true) {
+      stop.pass();
       std::int64_t first = 0;
       for (std::int64_t j = 1; j < pipeline_.stages; ++j) {
         if (at(j).wakes < at(first).wakes) first = j;

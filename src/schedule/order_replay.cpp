@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/work_limits.h"
 #include "schedule/pass_times.h"
 #include "schedule/schedule.h"
 
@@ -37,10 +38,12 @@ class Replay {
   std::optional<OrderSpan> run() {
     std::vector<std::size_t> next(orders_.size(), 0);
     std::vector<double> end(orders_.size(), 0), begin(orders_.size(), 0);
+    StopPoint stop;
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t j = 0; j < orders_.size(); ++j) {
         for (; next[j] < orders_[j].size(); ++next[j], moved = true) {
+          stop.pass();
           const auto stage = static_cast<std::int64_t>(j);
           const Slot& slot = orders_[j][next[j]];
           const auto arrives = arrival(stage, slot);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/assert.h"
+#include "core/work_limits.h"
 
 namespace stepcast {
 
@@ -77,6 +78,7 @@ std::vector<StageOrder> make_orders(ScheduleKind kind, const Pipeline& pipeline,
   if (schedule.orders != nullptr) return schedule.orders(pipeline, times);
   std::vector<StageOrder> orders;
   for (std::int64_t stage = 0; stage < pipeline.stages; ++stage) {
+    end_if_stopped();
     orders.push_back(schedule.order(pipeline, stage));
   }
   return orders;

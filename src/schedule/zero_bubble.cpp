@@ -9,6 +9,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/work_limits.h"
 #include "schedule/pass_times.h"
 #include "schedule/schedule.h"
 #include "schedule/stage_clock.h"
@@ -47,7 +48,9 @@ class Filling {
   // Returns nothing if a stage has no room for its next forward.
   std::optional<Attempt> run() {
     fill();
+    StopPoint stop;
     for (std::int64_t round = 1; round < micro_batches_; ++round) {
+      stop.pass();
       if (!forwards()) return std::nullopt;
       gradients();
     }
