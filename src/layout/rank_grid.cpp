@@ -102,6 +102,38 @@ const RankGrid::Numbering& RankGrid::numbering(AxisGroup group) const {
   return expert_;
 }
 
+// A cluster has many such parts, so that each must not list the whole group.
+std::vector<RankId> RankGrid::members_at(AxisGroup group, RankId rank, std::int64_t first,
+                                         std::int64_t step, std::int64_t count) const {
+  std::vector<RankId> out;
+  out.reserve(static_cast<std::size_t>(count));
+  if (joins_mirrored(group)) {
+    const std::vector<RankId> all = members(group, rank);
+    for (std::int64_t i = 0; i < count; ++i) {
+      out.push_back(all[static_cast<std::size_t>(first + i * step)]);
+    }
+    return out;
+  }
+  const Numbering& of = numbering(group);
+  std::int64_t others = number(of, rank);  // the digits that the group does not span
+  for (std::size_t d = 0; d < of.count; ++d) {
+    const Digit& digit = of.digits[d];
+    if (group.spans(digit.axis)) others -= others / digit.stride % digit.extent * digit.stride;
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t member = others, place = first + i * step;
+    for (std::size_t d = 0; d < of.count; ++d) {
+      const Digit& digit = of.digits[d];
+      if (!group.spans(digit.axis)) continue;
+      member += place % digit.extent * digit.stride;
+      place /= digit.extent;
+    }
+    if (&of == &expert_) member = rank_of_expert_number(member);
+    out.emplace_back(static_cast<std::int32_t>(member));
+  }
+  return out;
+}
+
 // Inside a stage ranks keep their order: the stage's digit is struck out of the rank.
 std::int64_t RankGrid::expert_number(std::int64_t rank) const {
   const std::int64_t stride = stride_[at(Axis::kPp)], stages = extent_[at(Axis::kPp)];
@@ -152,13 +184,8 @@ std::vector<RankId> RankGrid::members(AxisGroup group, RankId rank) const {
   if (group_of(group, rank) < 0) return {};
   if (group.is_inner() || group.is_outer()) {
     const std::int64_t inner = inner_size(group), place = place_in(group.whole(), rank);
-    const std::vector<RankId> all = members(group.whole(), rank);
-    std::vector<RankId> part;
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(all.size()); ++i) {
-      const bool in = group.is_inner() ? i / inner == place / inner : i % inner == place % inner;
-      if (in) part.push_back(all[static_cast<std::size_t>(i)]);
-    }
-    return part;
+    const std::int64_t first = group.is_inner() ? place / inner * inner : place % inner;
+    return members_at(group.whole(), rank, first, group.is_inner() ? 1 : inner, group_size(group));
   }
   const Numbering& of = numbering(group);
   const std::int64_t own = number(of, rank);

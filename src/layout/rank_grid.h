@@ -59,6 +59,9 @@ class RankGrid {
   };
 
   std::int64_t inner_size(AxisGroup group) const;
+  // Every `step`th member of the rank's group, from place `first` on.
+  std::vector<RankId> members_at(AxisGroup group, RankId rank, std::int64_t first,
+                                 std::int64_t step, std::int64_t count) const;
   // Its groups join stage s and stage pp-1-s.
   bool joins_mirrored(AxisGroup group) const;
   // The rank's place along the axes of a group inside its own stage.

@@ -100,7 +100,9 @@ GroupTraffic find_groups(AxisGroup axes, const RankGrid& grid, const Orbits& orb
   out.of_ranks.assign(static_cast<std::size_t>(orbits.count()), -1);
   std::vector<std::int32_t> known(static_cast<std::size_t>(grid.group_count(axes)), -1);
   std::vector<std::int64_t> ranks;  // by orbit of groups
+  StopPoint stop;
   for (std::int32_t o = 0; o < orbits.count(); ++o) {
+    stop.pass();
     const std::int32_t group = grid.group_of(axes, orbits.lowest(o));
     if (group < 0) continue;  // inner stages have no embedding group
     std::int32_t& own = known[static_cast<std::size_t>(group)];
