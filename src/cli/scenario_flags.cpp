@@ -86,8 +86,17 @@ Errors assume_family(const std::string& family, SortedJson& scenario) {
   // The reader reports a type that is no text.
   SortedJson& type = model["model_type"];
   const bool is_known = std::find(known.begin(), known.end(), type) != known.end();
-  if (type.is_null() || (type.is_string() && !is_known)) type = family;
-  return {};
+  if (!type.is_null() && (!type.is_string() || is_known)) return {};
+  type = family;
+  const auto config = JsonDocument::from(model, "");
+  const auto beyond = keys_beyond(config->root(), family);
+  if (beyond.empty()) return {};
+  return {{ErrorCode::kIllegal,
+           fmt::format("'{}' has nothing of {}: the forecast would be of another model", family,
+                       fmt::join(beyond, ", ")),
+           "", "--assume",
+           "state the model in the native form (docs/formats/model.md), or take keys out that cost "
+           "nothing"}};
 }
 
 }  // namespace

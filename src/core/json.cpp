@@ -336,13 +336,19 @@ void ObjectReader::fail(std::string_view key, ErrorCode code, std::string messag
 
 bool ObjectReader::ok() const { return value_.document_->ok(); }
 
+std::vector<std::string> ObjectReader::not_asked() const {
+  std::vector<std::string> out;
+  for (std::size_t place = 0; place < is_known_.size(); ++place) {
+    if (!is_known_[place]) out.push_back(value_.node_->items()[place].first);
+  }
+  return out;
+}
+
 void ObjectReader::finish() {
   if (std::ranges::find(is_known_, false) == is_known_.end()) return;
   std::ranges::sort(asked_);
   asked_.erase(std::unique(asked_.begin(), asked_.end()), asked_.end());
-  for (std::size_t place = 0; place < is_known_.size(); ++place) {
-    if (is_known_[place]) continue;
-    const std::string& key = value_.node_->items()[place].first;
+  for (const std::string& key : not_asked()) {
     std::string hint = did_you_mean(key, asked_);
     if (hint.empty()) hint = "known keys: " + one_of(asked_);
     fail(key, ErrorCode::kUnknownKey, "is not a known key", hint);

@@ -134,7 +134,8 @@ class ObjectReader {
   void ignore(std::string_view key) { find(key); }  // known, and without effect
   void fail(std::string_view key, ErrorCode code, std::string message, std::string hint = "");
   void finish();
-  bool ok() const;  // nothing has been wrong with the document so far
+  std::vector<std::string> not_asked() const;  // keys that finish() would report
+  bool ok() const;                             // nothing has been wrong with the document so far
   std::string path_of(std::string_view key) const;
   JsonValue self() const { return value_; }
 

@@ -157,6 +157,17 @@ std::string ForecastNames::products_of(const ProductShape& shape) const {
   return found == products_.end() ? "" : found->second;
 }
 
+bool ForecastNames::has_like(const ProductShape& shape) const {
+  const Turned wanted = turned(shape);
+  return std::ranges::any_of(products_, [&](const auto& one) {
+    // Both are in order, so a merge counts what they have in common.
+    std::array<std::int64_t, 3> common{};
+    const auto end = std::set_intersection(wanted.begin(), wanted.begin() + 3, one.first.begin(),
+                                           one.first.begin() + 3, common.begin());
+    return end - common.begin() >= 2;
+  });
+}
+
 std::string words_of(const NamedMessage& message) {
   std::string kind = name_of(message.kind);
   std::ranges::replace(kind, '_', '-');

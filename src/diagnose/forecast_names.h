@@ -44,6 +44,9 @@ class ForecastNames {
                                     RankId rank) const;
   // Names of the products of a shape, however it is turned: forward and both gradients are one.
   std::string products_of(const ProductShape& shape) const;
+  // Whether a product has two dimensions of one of this program: weights, whatever the batch, of
+  // which ranks or layers may have other parts.
+  bool has_like(const ProductShape& shape) const;
   const RankGrid& grid() const { return grid_; }
   // Products of one micro-batch on the stage that has the fewest: a step has no fewer kernels.
   std::int64_t least_products() const { return least_products_; }

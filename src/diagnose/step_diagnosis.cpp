@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -302,12 +303,37 @@ class Comparison {
   bool as_one_step_ = false;
 };
 
+// A diagnosis of another model would name gaps that nobody has. Shapes tell, where a trace has
+// them.
+Errors of_other_model(const std::vector<Trace>& traces, const ForecastNames& names) {
+  Errors errors;
+  for (const Trace& trace : traces) {
+    std::set<std::array<std::int64_t, 3>> shapes, known;
+    for (const ProductShape& one : trace.products) {
+      if (one.batch > 1) continue;  // attention that is written out
+      std::array<std::int64_t, 3> shape{one.m, one.n, one.k};
+      std::ranges::sort(shape);
+      shapes.insert(shape);
+      if (names.has_like(one)) known.insert(shape);
+    }
+    if (shapes.empty() || 2 * known.size() >= shapes.size()) continue;
+    errors.push_back(
+        {ErrorCode::kIllegal,
+         fmt::format("is not of this model: {} of {} products match", known.size(), shapes.size()),
+         trace.file, "--trace", "the scenario of the run that was traced: model, tp and ep"});
+  }
+  return errors;
+}
+
 }  // namespace
 
 Result<Diagnosis> diagnose(const Scenario& scenario, const Prediction& prediction,
                            const Trace& forecast, const std::vector<Trace>& traces,
                            const DiagnoseRules& rules) {
   const ForecastNames names(scenario);
+  if (Errors other = of_other_model(traces, names); !other.empty()) {
+    return failure(std::move(other));
+  }
   Diagnosis out;
   LabelStyle style = style_for(traces, names);
   auto own = timelines_of({forecast}, names, style, out.labels);

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "model/hugging_face_config.h"
 #include "model/import_native.h"
@@ -21,11 +23,8 @@ const Family* find_family(std::string_view model_type) {
   return nullptr;
 }
 
-std::string families_hint(const std::string& word) {
-  const std::vector<std::string> names = supported_families();
-  const std::string near = did_you_mean(word, names);
-  return (near.empty() ? "" : near + " ") + "supported: " + one_of(names) +
-         "; --assume FAMILY reads it as one of them";
+std::string families_hint() {
+  return "supported: " + one_of(supported_families()) + "; --assume FAMILY reads it as one of them";
 }
 
 // The family to read as; reports when there is none.
@@ -40,14 +39,13 @@ const Family* choose_family(ObjectReader& reader, const std::string& assume_fami
       reader.fail(
           "model_type", ErrorCode::kBadValue,
           fmt::format("cannot be read as '{}', which is no supported family", assume_family),
-          families_hint(assume_family));
+          families_hint());
     }
     return family;
   }
   if (model_type) {
     reader.fail("model_type", ErrorCode::kNotSupported,
-                fmt::format("'{}' is not a supported family", *model_type),
-                families_hint(*model_type));
+                fmt::format("'{}' is not a supported family", *model_type), families_hint());
   }
   return nullptr;
 }
@@ -59,6 +57,57 @@ std::string name_from(ObjectReader& reader, std::string_view model_type) {
     if (!name.empty()) return name;
   }
   return std::string(model_type);
+}
+
+// Keys of every configuration, and of tokenizers and training, that cost nothing.
+constexpr std::string_view kOfEveryModel[] = {"_attn_implementation",
+                                              "_name_or_path",
+                                              "architectures",
+                                              "attention_dropout",
+                                              "auto_map",
+                                              "bos_token_id",
+                                              "dtype",
+                                              "embd_pdrop",
+                                              "eos_token_id",
+                                              "hidden_dropout",
+                                              "initializer_range",
+                                              "max_length",
+                                              "model_type",
+                                              "name",
+                                              "output_attentions",
+                                              "output_hidden_states",
+                                              "output_router_logits",
+                                              "pad_token_id",
+                                              "pretraining_tp",
+                                              "quantization_config",
+                                              "published_parameters",
+                                              "resid_pdrop",
+                                              "return_dict",
+                                              "router_aux_loss_coef",
+                                              "same_shape",
+                                              "source",
+                                              "tie_word_embeddings",
+                                              "torch_dtype",
+                                              "transformers_version",
+                                              "unk_token_id",
+                                              "use_cache"};
+
+// Activations of gated MLPs, which cost alike.
+constexpr std::string_view kGated[] = {"silu", "swish", "gelu", "gelu_new", "gelu_pytorch_tanh"};
+
+// What is off, empty or of every model tells nothing of this one.
+bool says_nothing(const std::string& key, const SortedJson& value) {
+  if (value.is_null() || value == false || value == 0) return true;
+  if (value.is_structured() && value.empty()) return true;
+  if (key == "layer_types" && value.is_array()) {
+    return std::ranges::all_of(value,
+                               [](const SortedJson& one) { return one == "full_attention"; });
+  }
+  if (key == "hidden_act" || key == "hidden_activation") {
+    return value.is_string() &&
+           std::ranges::find(kGated, value.get<std::string>()) != std::end(kGated);
+  }
+  return std::ranges::find(kOfEveryModel, key) != std::end(kOfEveryModel);
 }
 
 Model read_hugging_face_model(const JsonValue& value, const std::string& assume_family) {
@@ -87,6 +136,19 @@ std::vector<std::string> supported_families() {
     }
   }
   return names;
+}
+
+std::vector<std::string> keys_beyond(const JsonValue& config, const std::string& family) {
+  ObjectReader top(config);
+  const auto text_config = top.value("text_config");
+  HuggingFaceConfig read(text_config.value_or(config));
+  find_family(family)->read(read);
+  std::vector<std::string> out;
+  const SortedJson& object = read.reader().self().raw();
+  for (const std::string& key : read.reader().not_asked()) {
+    if (!says_nothing(key, object.at(key))) out.push_back(key);
+  }
+  return out;
 }
 
 Model read_model(const JsonValue& value, const std::string& assume_family) {

@@ -34,4 +34,8 @@ struct ModelEntry {
 Result<std::vector<ModelEntry>> list_models(const std::string& folder);
 std::vector<std::string> supported_families();
 
+// Keys of a config.json that tell of a model what `family` has not, so that it would be forecast as
+// one that it is not. The family is one of the supported.
+std::vector<std::string> keys_beyond(const JsonValue& config, const std::string& family);
+
 }  // namespace stepcast

@@ -67,6 +67,44 @@ bool has_all_parts(const std::string& word, const std::string& name) {
   return std::ranges::includes(parts_of(name), parts_of(word));
 }
 
+// "llama" of "llama-3.1-8b", "gpt" of "gpt2-xl".
+std::string family_of(const std::string& name) {
+  const std::string plain = shape_name(name);
+  std::size_t end = 0;
+  while (end < plain.size() && plain[end] >= 'a' && plain[end] <= 'z') ++end;
+  return plain.substr(0, end);
+}
+
+// Names that a suggestion may take: of the word's own family, or of one that its own is a misspelt
+// name of. Another family's model is another model, however near its name.
+std::vector<std::string> of_its_family(const std::string& word,
+                                       const std::vector<std::string>& names) {
+  const std::string family = family_of(word);
+  std::vector<std::string> families;
+  for (const std::string& name : names) families.push_back(family_of(name));
+  const bool is_known = std::ranges::find(families, family) != families.end();
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool fits = is_known ? families[i] == family
+                               : !did_you_mean(family, {families[i]}).empty() && !family.empty() &&
+                                     families[i].front() == family.front();
+    if (fits) out.push_back(names[i]);
+  }
+  return out;
+}
+
+// Releases of the same shape that a shipped file names: "same_shape": ["Llama-3.3-70B"].
+bool is_same_shape(const std::string& file, const std::string& wanted) {
+  const auto document = JsonDocument::load(file);
+  if (!document) return false;  // whoever reads it says why
+  const SortedJson& model = (*document)->root().raw();
+  const auto found = model.find("same_shape");
+  if (found == model.end() || !found->is_array()) return false;
+  return std::ranges::any_of(*found, [&](const SortedJson& name) {
+    return name.is_string() && shape_name(name.get<std::string>()) == wanted;
+  });
+}
+
 }  // namespace
 
 std::optional<std::string> shipped_model_name(const std::string& text, const std::string& folder) {
@@ -80,7 +118,8 @@ std::optional<std::string> shipped_model_name(const std::string& text, const std
   }
   if (found.empty()) {
     for (const std::string& name : names) {
-      if (shape_name(repository_of(fmt::format("{}/{}.json", folder, name))) == wanted) {
+      const std::string file = fmt::format("{}/{}.json", folder, name);
+      if (shape_name(repository_of(file)) == wanted || is_same_shape(file, wanted)) {
         found.push_back(name);
       }
     }
@@ -95,7 +134,7 @@ Error no_model(const std::string& text, const std::string& folder) {
   std::vector<std::string> fitting;
   std::ranges::copy_if(names, std::back_inserter(fitting),
                        [&](const std::string& name) { return has_all_parts(word, name); });
-  const std::string hint = nearest_of(word, fitting, names);
+  const std::string hint = nearest_of(word, fitting, of_its_family(word, names));
   if (is_path(text)) {
     return {ErrorCode::kNotFound, fmt::format("there is no file '{}'", text), "", "model",
             hint.empty() ? "a config.json, its folder or a shipped name" : hint};

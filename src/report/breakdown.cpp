@@ -155,6 +155,18 @@ std::string layout_text(const Scenario& scenario) {
   return out;
 }
 
+std::string model_and_layout_text(const Scenario& scenario) {
+  const ParameterCount count = count_parameters(scenario.model);
+  const auto text = [](std::int64_t parameters) {
+    const auto value = static_cast<double>(parameters);
+    return parameters >= 1'000'000'000 ? fmt::format("{:.4g}B", value / 1e9)
+                                       : fmt::format("{:.4g}M", value / 1e6);
+  };
+  std::string out = text(count.total()) + " parameters";
+  if (scenario.model.moe) out += fmt::format(", {} active", text(count.active));
+  return out + " · " + layout_text(scenario);
+}
+
 namespace {
 
 // The parts of a headline; those that scenarios do not share are empty.

@@ -59,6 +59,8 @@ const char* name_of(Verdict verdict);
 
 // "tp 8 · pp 4 · dp 2 · ..." and "llama-3.1-70b on 64 GPUs of dgx-h100".
 std::string layout_text(const Scenario& scenario);
+// "8.03B parameters · tp 2 · ...": so that a model that was read wrongly shows.
+std::string model_and_layout_text(const Scenario& scenario);
 std::string headline(const Scenario& scenario);
 // Names what all of them have in common; empty when that is nothing.
 std::string headline(const std::vector<const Scenario*>& scenarios);

@@ -118,7 +118,8 @@ Written gap_lines(const Diagnosis& diagnosis, Form form) {
 }  // namespace
 
 Written diagnosis_table(const Scenario& scenario, const Diagnosis& diagnosis, Form form) {
-  Written out = title(headline(scenario), form) + line(layout_text(scenario), form) + "\n";
+  Written out =
+      title(headline(scenario), form) + line(model_and_layout_text(scenario), form) + "\n";
   out += strong_line(diagnosis_verdict(diagnosis), form) + paragraph_end(form);
   out += line(step_words(diagnosis), form);
   if (!diagnosis.gaps.empty()) {

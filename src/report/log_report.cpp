@@ -91,8 +91,8 @@ std::vector<std::string> log_findings(const LogReport& report) {
 }  // namespace
 
 Written log_report_table(const LogReport& report, Form form) {
-  Written out =
-      title(headline(report.scenario), form) + line(layout_text(report.scenario), form) + "\n";
+  Written out = title(headline(report.scenario), form) +
+                line(model_and_layout_text(report.scenario), form) + "\n";
   out += strong_line(log_verdict(report), form) + paragraph_end(form);
   if (report.before) {
     out += strong_line("against the last run: " + run_words(*report.before), form) +

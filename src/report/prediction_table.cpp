@@ -210,7 +210,8 @@ std::string provenance_text(const Prediction& prediction) {
 
 Written prediction_table(const Scenario& scenario, const Prediction& prediction, Form form) {
   const bool markdown = form == Form::kMarkdown;
-  Written out = title(headline(scenario), form) + line(layout_text(scenario), form) + "\n";
+  Written out =
+      title(headline(scenario), form) + line(model_and_layout_text(scenario), form) + "\n";
   const auto lines = verdict_lines(scenario, prediction);
   if (!markdown) out += box(lines, color_of(verdict_of(prediction)), form);
   if (markdown) {

@@ -280,6 +280,17 @@ TEST(Usage, ReadsAnUnknownFamilyOnlyWhenToldHow) {
       std::filesystem::path(folder / "config.json").parent_path().stem();
   EXPECT_EQ(run(told).out.rfind(folder_name + " on ", 0), 0u) << run(told).out;
   EXPECT_EQ(run(told).code, 0) << run(told).error;
+  // A model that has more than the family is another model.
+  write_file(folder / "hybrid.json", R"({"model_type": "nemotron_h", "hidden_size": 4096,
+      "num_hidden_layers": 52, "num_attention_heads": 32, "num_key_value_heads": 8,
+      "intermediate_size": 21504, "vocab_size": 131072, "hybrid_override_pattern": "M-M*-",
+      "mamba_num_heads": 128})");
+  auto hybrid = told;
+  hybrid[2] = folder / "hybrid.json";
+  const Outcome refused = run(hybrid);
+  expect_refused(refused);
+  EXPECT_TRUE(has(refused.error, "'llama' has nothing of hybrid_override_pattern, mamba_num_heads"))
+      << refused.error;
   // The folder that a download is.
   const std::string file = folder / "config.json";
   told[2] = file.substr(0, file.rfind('/'));

@@ -79,6 +79,25 @@ TEST(Diagnose, NamesNothingInAForecastsOwnTrace) {
   }
 }
 
+// Shapes tell whose trace it is: of the weights of another model nothing is diagnosed.
+TEST(Diagnose, RefusesATraceOfAnotherModel) {
+  const Scenario scenario = scenario_of({});  // 4,096 wide, an MLP of 14,336, of which a rank half
+  Trace trace = forecast_trace(scenario);
+  const auto told_of = [&](std::vector<ProductShape> products) {
+    trace.products = std::move(products);
+    const auto out =
+        diagnose(scenario, traced_prediction(scenario), forecast_trace(scenario), {trace});
+    return out ? std::string() : out.error().front().message;
+  };
+  // Its own weights on half the tokens, and one of something else.
+  EXPECT_EQ(told_of({{1, 2048, 14336, 4096}, {1, 2048, 4096, 7168}, {1, 11, 13, 17}}), "");
+  EXPECT_EQ(told_of({{1, 4096, 14336, 4096},
+                     {1, 4096, 9216, 3072},
+                     {1, 4096, 3072, 8192},
+                     {1, 4096, 3072, 24576}}),
+            "is not of this model: 1 of 4 products match");
+}
+
 TEST(Diagnose, NamesNothingWhereKernelsVaryByHalfAPercent) {
   int i = 0;
   const Trace trace = slowed(forecast_trace(scenario_of(kAllTensor)),

@@ -69,6 +69,31 @@ TEST_F(FindModel, SuggestsTheNearestShippedName) {
   EXPECT_NE(error.hint.find("llama-3.1-70b"), std::string::npos) << error.hint;
 }
 
+TEST_F(FindModel, SuggestsNoModelOfAnotherFamily) {
+  const auto hint = [&](const char* name) {
+    const auto model = find_model(name, kShippedModels);
+    return model ? "found" : model.error().front().hint;
+  };
+  for (const auto& [name, family] :
+       {std::pair("mixtral-8b", "'mixtral-"), std::pair("gemma-7b", "'gemma-"),
+        std::pair("lama-3.1-70b", "'llama-3.1-70b'"), std::pair("qwen-70b", "'qwen2")}) {
+    EXPECT_NE(hint(name).find(family), std::string::npos) << name << ": " << hint(name);
+  }
+  for (const char* name : {"nemotron-70b", "command-r-35b", "hunyuan-7b"}) {
+    EXPECT_EQ(hint(name).find("did you mean"), std::string::npos) << name << ": " << hint(name);
+  }
+}
+
+// A release of the same shape is said to be read as it.
+TEST_F(FindModel, KnowsReleasesOfTheSameShape) {
+  for (const char* name : {"Llama-3.3-70B-Instruct", "meta-llama/Llama-3.3-70B-Instruct"}) {
+    const auto model = find_model(name, kShippedModels);
+    ASSERT_TRUE(model.has_value()) << to_string(model.error());
+    EXPECT_EQ(model->name, "llama-3.1-70b");
+    EXPECT_NE(model->reading.find("is read as the shipped llama-3.1-70b"), std::string::npos);
+  }
+}
+
 TEST_F(FindModel, ReadsTheNamesThatPeopleHaveForIt) {
   const std::pair<const char*, const char*> names[] = {
       {"meta-llama/Llama-3.1-8B", "llama-3.1-8b"},

@@ -43,10 +43,36 @@ TEST(HuggingFaceImport, AnUnknownFamilyListsTheSupportedOnes) {
   const Error error = error_of(R"({"model_type": "lama", "hidden_size": 64})");
   EXPECT_EQ(error.path, "model_type");
   EXPECT_EQ(error.code, ErrorCode::kNotSupported);
-  EXPECT_NE(error.hint.find("did you mean 'llama'"), std::string::npos) << error.hint;
+  // A machine wrote the name: one that is near is another family, not a mistake.
+  EXPECT_EQ(error.hint.find("did you mean"), std::string::npos) << error.hint;
   for (const std::string& family : supported_families()) {
     EXPECT_NE(error.hint.find(family), std::string::npos) << family;
   }
+}
+
+TEST(HuggingFaceImport, TellsWhatAnAssumedFamilyHasNot) {
+  constexpr const char* kShape = R"("hidden_size": 4096, "num_hidden_layers": 52,
+      "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 21504,
+      "vocab_size": 131072, "architectures": ["X"], "torch_dtype": "bfloat16",
+      "rms_norm_eps": 1e-5, "hidden_act": "silu", "use_cache": true, "bos_token_id": 1)";
+  const auto beyond = [&](const std::string& more, const std::string& family = "llama") {
+    const auto document =
+        JsonDocument::parse("{\"model_type\": \"x\", " + std::string(kShape) + more + "}", "");
+    EXPECT_TRUE(document.has_value());
+    return keys_beyond((*document)->root(), family);
+  };
+  using Keys = std::vector<std::string>;
+  EXPECT_EQ(beyond(""), Keys{});
+  EXPECT_EQ(beyond(R"(, "num_experts": null, "use_mla": false, "extra_layers": 0, "list": [])"),
+            Keys{});
+  EXPECT_EQ(beyond(R"(, "hybrid_override_pattern": "M-M*")"), Keys{"hybrid_override_pattern"});
+  EXPECT_EQ(beyond(R"(, "index_topk": 2048, "linear_attn_config": {"heads": 4})"),
+            (Keys{"index_topk", "linear_attn_config"}));
+  EXPECT_EQ(beyond(R"(, "num_experts": 64)"), Keys{"num_experts"});
+  EXPECT_EQ(beyond(R"(, "num_experts": 64)", "qwen3_moe"), Keys{});
+  EXPECT_EQ(beyond(R"(, "layer_types": ["full_attention"])"), Keys{});
+  EXPECT_EQ(beyond(R"(, "layer_types": ["linear_attention"])"), Keys{"layer_types"});
+  EXPECT_EQ(beyond(R"(, "hidden_activation": "relu2")"), Keys{"hidden_activation"});
 }
 
 TEST(HuggingFaceImport, SupportsEveryFamilyItDocuments) {

@@ -122,7 +122,7 @@ namespace {
 Page page_of(const Scenario& scenario, const Prediction& prediction, const RunOutlook* run) {
   Page page;
   page.title = headline(scenario);
-  page.subtitle = layout_text(scenario);
+  page.subtitle = model_and_layout_text(scenario);
   page.mood = mood_of(prediction);
   page.verdict = verdict_sentence(prediction);
   page.figures = prediction_figures(scenario, prediction);
