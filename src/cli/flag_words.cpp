@@ -41,7 +41,7 @@ constexpr std::array kOtherFlags = {
     OtherFlag{"lora", "--set training.mode=lora"},
     OtherFlag{"qlora", "--set training.mode=qlora"},
     OtherFlag{"lorarank", "--set training.mode=lora --set training.lora_rank=N"},
-    OtherFlag{"spot", "--price DOLLARS of a spot GPU, and --set run.preemption.per_node_day=N"},
+    OtherFlag{"spot", "--set run.rental=spot"},
     OtherFlag{"microbatchsize", "--micro-batch N"},
     OtherFlag{"dtype", "--precision NAME"},
     OtherFlag{"bf16", "--precision bf16"},

@@ -13,6 +13,7 @@
 #include "cli/plan_offers.h"
 #include "cli/plan_open.h"
 #include "cli/plan_progress.h"
+#include "cli/price_notes.h"
 #include "cli/stated_scenario.h"
 #include "cluster/cluster.h"
 #include "cluster/named_cluster.h"
@@ -145,8 +146,9 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   const Scenario& base = (*planner)->space().base();
   note_readings(flags.output, {&base});
   const Objective objective = objective_of(flags, limits);
-  const auto prices = prices_for({&base}, data.prices, flags);
+  const auto prices = prices_for({&base}, data.prices, data.folders.topologies, flags);
   if (!prices) return report_errors(prices.error());
+  if (asks_for_money(base, objective, flags)) note_old_prices(flags.output, *prices, {&base});
   errors = of_file(flags.scenario.file, check_prices({&base}, objective, *prices));
   if (!errors.empty()) return report_errors(errors);
 

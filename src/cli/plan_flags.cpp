@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cli/key_values.h"
 #include "cli/plan_advise.h"
 #include "cluster/cluster.h"
+#include "cluster/named_cluster.h"
 #include "core/json_tree.h"
 #include "core/unit_text.h"
 #include "layout/override.h"
@@ -132,7 +134,8 @@ Errors take_prices(PlanFlags& flags) {
 }
 
 Result<PriceList> prices_for(const std::vector<const Scenario*>& scenarios,
-                             const PriceFiles& price_files, const PlanFlags& flags) {
+                             const PriceFiles& price_files, const std::string& topologies,
+                             const PlanFlags& flags) {
   auto prices = load_prices(price_files);
   if (!prices) return prices;
   std::vector<std::string> names;
@@ -145,12 +148,23 @@ Result<PriceList> prices_for(const std::vector<const Scenario*>& scenarios,
     const std::string& name = scenario->cluster.spec.name;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
-  for (const Price& price : flags.prices) {
+  std::set<std::string> taken;
+  for (Price price : flags.prices) {
+    // Every name that --clusters takes: that of a GPU stands for a cluster of it.
+    const SortedJson named = named_cluster(price.cluster, topologies);
+    const std::string base = named.contains("base") && named["base"].is_string()
+                                 ? named["base"].get<std::string>()
+                                 : price.cluster;
+    if (const auto found = find_cluster_name(base, topologies)) price.cluster = found->cluster;
     if (std::find(names.begin(), names.end(), price.cluster) == names.end()) {
       const std::string near = did_you_mean(price.cluster, names);
       return failure({ErrorCode::kNotFound,
                       fmt::format("'{}' is not one of the clusters", price.cluster), "", "--price",
                       near.empty() ? one_of(names) : near});
+    }
+    if (!taken.insert(price.cluster).second) {
+      return failure({ErrorCode::kIllegal, price.cluster + " has two prices, under two names", "",
+                      "--price", "one of them"});
     }
     std::erase_if(*prices, [&](const Price& other) { return other.cluster == price.cluster; });
     prices->push_back(price);

@@ -73,7 +73,8 @@ Errors take_prices(PlanFlags& flags);
 // The published prices with the flags' laid over. Errors: also a price of a cluster that no
 // scenario has.
 Result<PriceList> prices_for(const std::vector<const Scenario*>& scenarios,
-                             const PriceFiles& price_files, const PlanFlags& flags);
+                             const PriceFiles& price_files, const std::string& topologies,
+                             const PlanFlags& flags);
 
 // Makes errors name the file.
 Errors of_file(const std::string& file, Errors errors);

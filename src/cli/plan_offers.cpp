@@ -7,6 +7,7 @@
 
 #include "cli/key_values.h"
 #include "cli/plan_progress.h"
+#include "cli/price_notes.h"
 #include "cli/stated_scenario.h"
 #include "core/json.h"
 #include "core/json_tree.h"
@@ -199,8 +200,10 @@ int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const Sorted
   auto offers = make_offers(scenario, flags.scenario.file, *requests, data.folders);
   if (!offers) return report_errors(name_flags(offers.error(), flags.scenario));
   note_readings(flags.output, scenarios_of(*offers));
-  const auto prices = prices_for(scenarios_of(*offers), data.prices, flags);
+  const auto prices =
+      prices_for(scenarios_of(*offers), data.prices, data.folders.topologies, flags);
   if (!prices) return report_errors(prices.error());
+  note_old_prices(flags.output, *prices, scenarios_of(*offers));
   const Objective objective = objective_of(flags, limits);
   Errors errors =
       of_file(flags.scenario.file, check_prices(scenarios_of(*offers), objective, *prices));

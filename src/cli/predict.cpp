@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/price_notes.h"
 #include "cli/require.h"
 #include "cli/scenario_flags.h"
 #include "cli/stated_scenario.h"
@@ -133,6 +134,11 @@ int run_predict(PredictFlags& flags) {
   const auto run = outlook_of(*scenario, *prediction, data->prices);
   if (!run) return report_errors(run.error());
   const RunOutlook* outlook = *run ? &**run : nullptr;
+  if (outlook != nullptr) {
+    const auto prices = load_prices(data->prices);
+    if (!prices) return report_errors(prices.error());
+    note_old_prices(flags.output, *prices, {&*scenario});
+  }
   errors = flags.require.judge(*prediction, outlook);
   if (!errors.empty()) return report_errors(errors);
   const auto measured = MeasuredErrors::read(data->folders.profiles);

@@ -178,6 +178,7 @@ Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders, Sorte
     for (const std::string& text : *list) append(errors, set_key(text, folders, scenario));
   }
   if (!flags.assume.empty()) append(errors, assume_family(flags.assume, scenario));
+  if (flags.spot) append(errors, set_key("run.rental=spot", folders, scenario));
   return errors;
 }
 
@@ -312,6 +313,7 @@ void add_run_flags(CommandLine app, ScenarioFlags& flags) {
         parse_dollars);
   count("--price", "run.price_per_gpu_hour", "DOLLARS", "2.5",
         "price of a GPU-hour instead of the listed one", parse_dollars);
+  app.add_switch("--spot", flags.spot, "GPUs that the provider takes back, at their listed price");
 }
 
 void add_prices_flag(CommandLine app, std::string& file) {

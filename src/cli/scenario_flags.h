@@ -33,6 +33,7 @@ struct ScenarioFlags {
   std::vector<std::string> sets;    // "path=value", applied after the values
   std::vector<std::string> varied;  // such a text for one point of a grid, applied last
   std::vector<std::string> fixed;   // such a text for a search, applied after `sets`
+  bool spot = false;                // run.rental=spot
   std::string assume;               // family for an unknown model_type
 };
 

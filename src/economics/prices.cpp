@@ -11,7 +11,9 @@
 #include "core/gathered_errors.h"
 #include "core/read_rows.h"
 #include "core/row_types.h"
+#include "core/text_file.h"
 #include "economics/price_document.h"
+#include "economics/sky_catalogue.h"
 
 namespace stepcast {
 namespace {
@@ -68,11 +70,19 @@ namespace {
 
 // The user's own prices in the place of those that ship.
 Errors lay_own_over(const std::string& file, PriceList& prices) {
-  auto document = JsonDocument::load(file);
-  if (!document) return document.error();
   PriceList own;
-  read_prices(**document, own);
-  if (!(*document)->ok()) return (*document)->errors();
+  const auto text = read_text_file(file);
+  if (!text) return text.error();
+  if (is_sky_catalogue(*text)) {
+    auto read = read_sky_catalogue(*text, file);
+    if (!read) return read.error();
+    own = std::move(*read);
+  } else {
+    auto document = JsonDocument::parse(*text, file);
+    if (!document) return document.error();
+    read_prices(**document, own);
+    if (!(*document)->ok()) return (*document)->errors();
+  }
   for (Price& price : own) {
     price.is_own = true;
     std::erase_if(prices, [&](const Price& other) { return thing_of(other) == thing_of(price); });
@@ -113,12 +123,35 @@ const Price* find_price(const PriceList& prices, const ClusterSpec& cluster) {
   return market;
 }
 
-std::string why_no_price(const ClusterSpec& cluster) {
-  if (cluster.provider == kNotForRent) return fmt::format("{} is not for rent", cluster.name);
-  if (cluster.provider.empty()) {
-    return fmt::format("no price of {} is listed", cluster.accelerator.name);
+std::optional<double> Price::asked(Rental rental) const {
+  switch (rental) {
+    case Rental::kSpot:
+      return spot;
+    case Rental::kReserved:
+      return reserved;
+    case Rental::kOnDemand:
+      break;
   }
-  return fmt::format("no price of {} for {} is known here", cluster.provider,
+  return dollars_per_gpu_hour;
+}
+
+// Dates of one form are in the order of their letters; a shorter one lasts to its end.
+bool is_over_a_year(const std::string& date, const std::string& day) {
+  if (date.size() < 4 || day.size() < 10) return false;
+  const std::string year_before =
+      fmt::format("{:04}{}", std::stoi(day.substr(0, 4)) - 1, day.substr(4));
+  return date < year_before.substr(0, date.size());
+}
+
+std::string why_no_price(const ClusterSpec& cluster, Rental rental) {
+  if (cluster.provider == kNotForRent) return fmt::format("{} is not for rent", cluster.name);
+  const char* kind = rental == Rental::kSpot       ? "spot price"
+                     : rental == Rental::kReserved ? "reserved price"
+                                                   : "price";
+  if (cluster.provider.empty()) {
+    return fmt::format("no {} of {} is listed", kind, cluster.accelerator.name);
+  }
+  return fmt::format("no {} of {} for {} is known here", kind, cluster.provider,
                      cluster.accelerator.name);
 }
 
@@ -132,6 +165,12 @@ Rows Price::fields() {
           .required()
           .within(0, 1e6)
           .says("dollars, on demand, for a GPU"),
+      row<&F::spot>("spot_usd_per_gpu_hour")
+          .within(0, 1e6)
+          .says("dollars where the provider takes the GPU back at will (`--spot`)"),
+      row<&F::reserved>("reserved_usd_per_gpu_hour")
+          .within(0, 1e6)
+          .says("dollars for the term that the source names (`run.rental`: reserved)"),
       row<&F::rented_together>("rented_together")
           .within(1, 1 << 20)
           .says("GPUs that are let at once: 1 where single ones are; a whole node unless stated"),

@@ -78,14 +78,25 @@ void TermsBuilder::price() {
   const Price* price = find_price(prices_, spec_);
   rent(price);
   out_.dollars_per_gpu_hour = run_.price_per_gpu_hour;
-  if (!out_.dollars_per_gpu_hour && !price) out_.no_price = why_no_price(spec_);
-  if (out_.dollars_per_gpu_hour || !price) return;
+  if (out_.dollars_per_gpu_hour) return;
+  // Nodes that the provider takes back have another price than those that it lets for long.
+  const bool is_taken_back = run_.preemption && run_.rental == Rental::kOnDemand;
+  const Rental rental = is_taken_back && price && price->spot ? Rental::kSpot : run_.rental;
+  const auto asked = price ? price->asked(rental) : std::nullopt;
+  if (!asked) {
+    out_.no_price = why_no_price(spec_, rental);
+    return;
+  }
   out_.least_rental = price->least;
-  out_.dollars_per_gpu_hour = price->dollars_per_gpu_hour;
-  assume("run.price_per_gpu_hour", fmt::format("${:.2f}", price->dollars_per_gpu_hour),
-         price->source.empty()
-             ? price->provider
-             : fmt::format("{}, {} ({})", price->provider, price->as_of, price->source));
+  out_.dollars_per_gpu_hour = *asked;
+  std::string basis = price->source.empty() ? price->provider
+                                            : fmt::format("{}, {} ({})", price->provider,
+                                                          price->as_of, price->source);
+  if (rental != Rental::kOnDemand) basis = fmt::format("{}: {}", name_of(rental), basis);
+  if (is_taken_back && !price->spot) {
+    basis = "on demand, although nodes are taken back, as no spot price is listed: " + basis;
+  }
+  assume("run.price_per_gpu_hour", fmt::format("${:.2f}", *asked), std::move(basis));
 }
 
 void TermsBuilder::checkpoint() {
@@ -129,7 +140,13 @@ void TermsBuilder::interruptions() {
     (saved ? hazards.process.preemptions : hazards.process.failures) += preemptions;
     hazards.node_losses += preemptions;
   }
-  hazards.away = run_.repair;
+  if (run_.rental == Rental::kSpot && !run_.preemption) {
+    assume("run.preemption", "none", "the best case of spot GPUs, which are taken back at will");
+  }
+  if (!run_.repair && run_.spare_nodes == 0) {
+    assume("run.repair", "0 s", "the best case: a replacement of a lost node is there at once");
+  }
+  hazards.away = run_.repair.value_or(Seconds(0));
   hazards.spare_nodes = run_.spare_nodes;
   if (run_.elastic) {
     // A lost node takes its replicas along; a replica over several nodes goes with one of them.

@@ -12,6 +12,7 @@ struct DataFolders {
   std::string models;
   std::string topologies;
   std::string profiles;
+  std::string prices = {};
 
   static Rows fields();
 };

@@ -3,6 +3,7 @@
 // interrupts it. Defaults depend on the cluster and on price lists: economics/run_terms.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -61,9 +62,17 @@ struct PreemptionSettings {
   static Rows fields();
 };
 
+// How GPUs are rented: for as long as wanted, until the provider takes them back, or for a term.
+enum class Rental { kOnDemand, kSpot, kReserved };
+constexpr const char* name_of(Rental rental) {
+  constexpr const char* kNames[] = {"on_demand", "spot", "reserved"};
+  return kNames[static_cast<std::size_t>(rental)];
+}
+
 struct RunSettings {
   std::optional<double> tokens;  // also where examples, epochs and tokens of an example are given
-  std::optional<double> price_per_gpu_hour;     // dollars
+  std::optional<double> price_per_gpu_hour;  // dollars
+  Rental rental = Rental::kOnDemand;
   std::optional<std::int64_t> rented_together;  // GPUs; absent: as the price says, else a node's
   std::optional<Seconds> deadline;
   std::optional<double> budget;                 // dollars
@@ -73,8 +82,8 @@ struct RunSettings {
   std::optional<Seconds>
       restart;  // from the failure until training goes on, without a spare's wait
   std::int64_t spare_nodes = 0;
-  Seconds repair;        // until a lost node or its replacement is back; 0: at once
-  bool elastic = false;  // goes on with fewer replicas meanwhile, instead of waiting
+  std::optional<Seconds> repair;  // until a lost node or its replacement is back; absent: at once
+  bool elastic = false;           // goes on with fewer replicas meanwhile, instead of waiting
   std::optional<StragglerSettings> stragglers;
   std::optional<PreemptionSettings> preemption;
   std::optional<CorruptionSettings> silent_corruption;

@@ -8,6 +8,7 @@
 #include "cluster/cluster.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "economics/prices.h"
 #include "layout/data_folders.h"
 #include "layout/keys.h"
 #include "layout/legality.h"
@@ -194,6 +195,40 @@ Result<TableRows> list_of_clusters(const DataFolders& folders, const std::string
   });
 }
 
+// Whose price a cluster has: one row of the table in docs/economics.md.
+CatalogRow row_of(const ClusterSpec& spec, const PriceList& prices) {
+  const auto dollars = [](std::optional<double> price) {
+    return price ? fmt::format("${:.2f}", *price) : std::string();
+  };
+  const Price* price = find_price(prices, spec);
+  CatalogRow row;
+  row.say("cluster", "name", spec.name);
+  row.show({"$/GPU-hour"}, price ? dollars(price->asked(Rental::kOnDemand)) : "");
+  row.show({"spot"}, price ? dollars(price->spot) : "");
+  row.show({"reserved"}, price ? dollars(price->reserved) : "");
+  if (price) {
+    row.values["usd_per_gpu_hour"] = price->dollars_per_gpu_hour;
+    if (price->spot) row.values["spot_usd_per_gpu_hour"] = *price->spot;
+    if (price->reserved) row.values["reserved_usd_per_gpu_hour"] = *price->reserved;
+    row.values["source"] = price->source;
+  }
+  row.say("of", "as_of", price ? price->as_of : "");
+  row.say("whose price", "whose", price ? price->provider : why_no_price(spec), true);
+  return row;
+}
+
+Result<TableRows> list_of_prices(const DataFolders& folders, const std::string& filter) {
+  const auto prices = load_prices({folders.prices});
+  if (!prices) return failure(prices.error());
+  return list_clusters(folders.topologies).map([&](const auto& specs) {
+    TableRows out;
+    for (const ClusterSpec& spec : specs) {
+      if (matches(spec.name, filter)) out.push_back(row_of(spec, *prices));
+    }
+    return out;
+  });
+}
+
 Result<TableRows> list_of_gpus(const DataFolders& folders, const std::string& filter) {
   return list_accelerators(folders.topologies).map([&](const auto& gpus) {
     return rows_of(gpus, filter, [](const Accelerator& gpu) { return gpu.name; });
@@ -235,6 +270,8 @@ constexpr Topic kTopics[] = {
     {{"models", "models, with exact parameter counts"}, list_of_models},
     {{"clusters", "clusters"}, list_of_clusters},
     {{"gpus", "accelerators"}, list_of_gpus},
+    {{"prices", "what a GPU of each cluster costs an hour, and whose price that is"},
+     list_of_prices},
     {{"schedules", "pipeline schedules"}, list_of_schedules},
     {{"keys", "keys of training and layout"}, list_of_keys},
     {{"figures", "figures of a forecast"}, list_of_figures},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
+#include "cli/environment.h"
 #include "cli/program.h"
 
 namespace stepcast::testing {
@@ -243,9 +244,33 @@ TEST(PlanOffers, RefusesWhatItCannotAnswer) {
   refused({"--clusters", "dgx-h100", "--gpus", "8", "--price", "dgx-h100=much"}, "--price");
   refused({"--clusters", "dgx-h100", "--gpus", "8", "--price", "dgx-h100=2,dgx-h100=3"},
           "dgx-h100 has two prices");
+  refused({"--clusters", "mi300x", "--gpus", "8", "--price", "mi300x=2,azure-nd-mi300x-v5=3"},
+          "two prices, under two names");
   refused({"--clusters", "dgx-h100", "--gpus", "8", "--price", "dgx-h100=2", "--set",
            "run.price_per_gpu_hour=3"},
           "run.price_per_gpu_hour");
+}
+
+// A GPU's name stands for a cluster in --clusters, and in --price.
+TEST(PlanOffers, PricesHaveEveryNameThatClustersHave) {
+  const auto found = run({"plan", "--model", "llama-3.1-8b", "--global-batch", "64", "--seq",
+                          "4096", "--clusters", "mi300x,dgx-h100", "--gpus", "8", "--tokens", "1B",
+                          "--price", "mi300x=1.99", "--quiet"});
+  ASSERT_EQ(found.code, 0) << found.error;
+  EXPECT_TRUE(has(found.out, "mi300x: $1.99 per GPU-hour: --price")) << found.out;
+}
+
+TEST(PlanOffers, OldPricesAreNamedAndSpotPricesAreThatOrNone) {
+  const std::vector<std::string> words = predict_words({"--tokens", "1B"});
+  {
+    const Environment later("SOURCE_DATE_EPOCH", "1893456000");  // 2030-01-01
+    const auto old = run(words);
+    EXPECT_TRUE(has(old.error, "more than a year ago")) << old.error;
+  }
+  const Environment then("SOURCE_DATE_EPOCH", "1779278400");  // 2026-05-20
+  EXPECT_FALSE(has(run(words).error, "more than a year ago"));
+  const auto spot = run(predict_words({"--tokens", "1B", "--spot"}));
+  EXPECT_TRUE(has(spot.out, "no spot price of h100-sxm5-80g is listed")) << spot.out;
 }
 
 }  // namespace

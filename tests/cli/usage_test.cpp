@@ -77,7 +77,6 @@ TEST(Usage, WordsOfOtherToolsGetTheRightHint) {
       {{"--gbs", "64"}, "--gbs: is not a known flag (give --global-batch N)"},
       {{"--mode", "lora"}, "--mode: is not a known flag (give --set training.mode=lora"},
       {{"--lora"}, "--lora: is not a known flag (give --set training.mode=lora)"},
-      {{"--spot"}, "--spot: is not a known flag (give --price DOLLARS"},
       {{"--dtype", "bf16"}, "--dtype: is not a known flag (give --precision NAME)"},
       {{"--batch-size=4"}, "--batch-size: is not a known flag (give --global-batch N"},
       {{"--tensor-model-parallel-size", "2"}, "is not a known flag (give --tp N)"},

@@ -57,6 +57,45 @@ TEST(Prices, AProvidersClusterHasItsOwnPriceOrNone) {
   EXPECT_EQ(find_price(prices, spec)->dollars_per_gpu_hour, 2);
 }
 
+TEST(Prices, AreOldWhereTheyAreOverAYearBeforeTheDay) {
+  for (const char* old : {"2024", "2024-12", "2025-10", "2025-11-27"}) {
+    EXPECT_TRUE(is_over_a_year(old, "2026-11-28")) << old;
+  }
+  for (const char* recent : {"2025", "2025-11", "2025-11-28", "2026-05", "2027", "undated"}) {
+    EXPECT_FALSE(is_over_a_year(recent, "2026-11-28")) << recent;
+  }
+}
+
+// Lines as SkyPilot's catalogue of AWS has them.
+TEST(Prices, ACatalogueOfSkyPilotIsReadAsItIs) {
+  const testing::TemporaryFolder folder;
+  const std::string file = folder / "vms.csv";
+  const auto load = [&](const std::string& rows) {
+    std::ofstream(file) << "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,"
+                           "Price,SpotPrice,Region,AvailabilityZone\n"
+                        << rows;
+    return load_prices({kRoot + "/prices", file});
+  };
+  const auto read = load(
+      "p5.48xlarge,192.0,2048.0,H100,8.0,\"{'Gpus': [{'Name': 'H100', 'Count': 8}]}\",55.04,24.0,"
+      "us-east-1,us-east-1a\n"
+      "p5.48xlarge,192.0,2048.0,H100,8.0,\"{'Gpus': [{'Name': 'H100', 'Count': 8}]}\",48.0,,"
+      "us-east-2,us-east-2a\n"
+      "p5.4xlarge,16.0,256.0,H100,1.0,,6.88,2.0,us-east-1,us-east-1a\n"
+      "m5.large,2.0,8.0,,,,0.096,0.03,us-east-1,us-east-1a\n");
+  ASSERT_TRUE(read.has_value()) << to_string(read.error());
+  ClusterSpec spec;
+  spec.name = "aws-p5";
+  const Price* price = find_price(*read, spec);
+  ASSERT_NE(price, nullptr);
+  EXPECT_EQ(price->dollars_per_gpu_hour, 6);
+  EXPECT_EQ(price->spot, 3);
+  EXPECT_EQ(price->provider, "SkyPilot's catalogue, us-east-2");
+  EXPECT_FALSE(load("m5.large,2.0,8.0,,,,0.096,0.03,us-east-1,a\n").has_value());
+  EXPECT_FALSE(load("p5.48xlarge,192.0\n").has_value());
+  EXPECT_FALSE(load("p5.48xlarge,1,1,H100,8,,much,,us-east-1,a\n").has_value());
+}
+
 TEST(Prices, ClustersOfResearchAreNotForRent) {
   const auto prices = load_prices({kRoot + "/prices"});
   const auto clusters = list_clusters(kRoot + "/topologies");

@@ -227,7 +227,7 @@ TEST(RunTerms, ACheckpointHoldsParametersMasterWeightsAndMoments) {
 TEST(RunTerms, WhatTheScenarioGivesIsNotAssumed) {
   const Scenario all = scenario_of(
       "llama-3.1-8b", "dgx-h100", 2,
-      R"({"price_per_gpu_hour": 2, "failures_per_node_day": 0.01, "restart": "5 min", "pue": 1.2,
+      R"({"price_per_gpu_hour": 2, "failures_per_node_day": 0.01, "restart": "5 min", "pue": 1.2, "repair": "0 s",
           "checkpoint": {"bytes": "1 TB", "bandwidth": "10 GB/s", "interval": "1 h"}})");
   const RunTerms terms = run_terms(all, {});
   EXPECT_TRUE(terms.assumptions.empty());
@@ -235,7 +235,26 @@ TEST(RunTerms, WhatTheScenarioGivesIsNotAssumed) {
   EXPECT_EQ(*forecast_run(terms, kStep).interval, Seconds(3600));
   const Scenario none = scenario_of("llama-3.1-8b", "dgx-h100", 2, "{}");
   const PriceList prices{{.accelerator = "h100-sxm5-80g", .dollars_per_gpu_hour = 2}};
-  EXPECT_EQ(run_terms(none, prices).assumptions.size(), 6U);
+  EXPECT_EQ(run_terms(none, prices).assumptions.size(), 7U);
+}
+
+// Spot nodes have the spot price or none; nodes that are taken back have it where one is listed.
+TEST(RunTerms, HowGpusAreRentedDecidesTheirPrice) {
+  PriceList prices{{.accelerator = "h100-sxm5-80g", .dollars_per_gpu_hour = 3, .reserved = 2}};
+  const auto terms = [&](const char* run) {
+    return run_terms(scenario_of("llama-3.1-8b", "dgx-h100", 2, run), prices);
+  };
+  constexpr const char* kTaken = R"({"preemption": {"per_node_day": 0.1}})";
+  EXPECT_EQ(terms("{}").dollars_per_gpu_hour, 3);
+  EXPECT_EQ(terms(R"({"rental": "reserved"})").dollars_per_gpu_hour, 2);
+  EXPECT_FALSE(terms(R"({"rental": "spot"})").dollars_per_gpu_hour);
+  EXPECT_EQ(terms(R"({"rental": "spot"})").no_price, "no spot price of h100-sxm5-80g is listed");
+  EXPECT_EQ(terms(kTaken).dollars_per_gpu_hour, 3);
+  EXPECT_TRUE(terms(kTaken).assumptions.front().basis.starts_with("on demand, although"));
+  prices.front().spot = 1;
+  EXPECT_EQ(terms(kTaken).dollars_per_gpu_hour, 1);
+  EXPECT_EQ(terms(R"({"rental": "spot"})").dollars_per_gpu_hour, 1);
+  EXPECT_EQ(terms(R"({"rental": "spot", "price_per_gpu_hour": 9})").dollars_per_gpu_hour, 9);
 }
 
 TEST(RunTerms, WithoutAPriceNothingIsSaidOfMoney) {

@@ -22,7 +22,8 @@ DataRoot data_in(const std::string& folder) {
   const fs::path root = folder;
   const fs::path in_source = root / "calibrate" / "profiles";
   const fs::path profiles = fs::is_directory(in_source, none) ? in_source : root / "profiles";
-  return {{(root / "models").string(), (root / "topologies").string(), profiles.string()},
+  return {{(root / "models").string(), (root / "topologies").string(), profiles.string(),
+           (root / "prices").string()},
           (root / "suites").string(),
           {(root / "prices").string(), ""},
           root.string()};
