@@ -175,6 +175,7 @@ Command add_export(CommandLine program) {
       "Examples:\n"
       "  stepcast export scenario.json --to megatron -o train.sh\n"
       "  stepcast export scenario.json --to slurm,rankmap -o run/\n"
+      "  stepcast export plan.json --place 1 --to torchtitan -o run/\n"
       "  stepcast export scenario.json --to chakra -o traces/\n"
       "Keys that the target cannot express are listed on standard error and in the file.");
   add_scenario_flags(app, flags->scenario);
@@ -187,6 +188,9 @@ Command add_export(CommandLine program) {
       .one_word()
       .one_of(names)
       .type_name("TARGET");
+  app.add("--place", flags->scenario.place, "the file is a plan as JSON: export this place of it")
+      .type_name("N")
+      .within(std::int64_t{1}, std::int64_t{1000});
   app.add("--pods", flags->pods, "for kubernetes: jobset or pytorchjob")
       .one_of({"jobset", "pytorchjob"})
       .shows_default();

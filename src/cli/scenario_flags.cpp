@@ -338,12 +338,43 @@ Result<std::pair<std::string, std::string>> split_set(const std::string& text) {
   return std::make_pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
+namespace {
+
+// The scenario of one place of what `plan --format json` wrote, as it was resolved there.
+Result<SortedJson> scenario_at(const SortedJson& plan, std::int64_t place,
+                               const std::string& file) {
+  if (!plan.is_object() || !plan.contains("plans") || !plan["plans"].is_array()) {
+    return failure({ErrorCode::kFormat, "holds no places", file, "--place",
+                    "a file of stepcast plan --format json"});
+  }
+  for (const SortedJson& one : plan["plans"]) {
+    if (!one.is_object() || !one.contains("place") || !(one["place"] == place)) continue;
+    if (!one.contains("prediction") || !one["prediction"].is_object() ||
+        !one["prediction"].contains("resolved")) {
+      break;
+    }
+    return one["prediction"]["resolved"];
+  }
+  return failure({ErrorCode::kNotFound, fmt::format("has no place {}", place), file, "--place",
+                  fmt::format("1 to {}", plan["plans"].size())});
+}
+
+}  // namespace
+
 Result<StatedText> stated_text(const ScenarioFlags& flags, const DataFolders& folders) {
   SortedJson scenario = SortedJson{{"stepcast", 1}};
   if (!flags.file.empty()) {
     const auto document = JsonDocument::load(flags.file);
     if (!document) return failure(document.error());
     scenario = (*document)->root().raw();
+    if (flags.place) {
+      auto found = scenario_at(scenario, *flags.place, flags.file);
+      if (!found) return failure(found.error());
+      scenario = std::move(*found);
+    } else if (scenario.is_object() && scenario.contains("plans")) {
+      return failure({ErrorCode::kFormat, "is a plan, and no scenario", flags.file, "",
+                      "stepcast export FILE --place 1 --to TARGET exports one of its places"});
+    }
   }
   // The reader reports a document that is not an object.
   StatedText out;

@@ -56,6 +56,27 @@ TEST(ExportCommand, WritesNothingWhenATargetIsRefused) {
   EXPECT_EQ(folder.files(), 0u);
 }
 
+TEST(ExportCommand, APlaceOfAPlanIsLaunchedAsItWasForecast) {
+  const Folder folder;
+  const std::string plan = folder / "plan.json", settings = folder / "train.toml";
+  ASSERT_EQ(run({"plan", "--model", "llama-3.1-8b", "--cluster", "dgx-h100x1", "--framework",
+                 "fsdp", "--global-batch", "64", "--seq", "4096", "--format", "json", "-o", plan})
+                .code,
+            0);
+  const Outcome out = run({"export", plan, "--place", "1", "--to", "torchtitan", "-o", settings});
+  ASSERT_EQ(out.code, 0) << out.error;
+  const Outcome back = run({"import", settings, "--cluster", "dgx-h100x1"});
+  ASSERT_EQ(back.code, 0) << back.error;
+  write_file(folder / "back.json", back.out);
+  const auto again = run({"predict", folder / "back.json", "--format", "json"});
+  ASSERT_EQ(again.code, 0) << again.error;
+  const auto first = nlohmann::json::parse(read_file(plan))["plans"][0]["prediction"];
+  EXPECT_NEAR(again.json()["step_time_s"].get<double>(), first["step_time_s"].get<double>(), 1e-6);
+  expect_refused(run({"export", plan, "--place", "99", "--to", "torchtitan"}));
+  expect_refused(run({"export", plan, "--to", "torchtitan"}));
+  expect_refused(run({"export", settings, "--place", "1", "--to", "torchtitan"}));
+}
+
 TEST(ImportCommand, GivesBackTheScenarioThatWasExported) {
   const Folder folder;
   ASSERT_EQ(run(export_words({"--to", "slurm", "-o", folder / "job", "--quiet"})).code, 0);
