@@ -190,7 +190,7 @@ Command add_export(CommandLine program) {
       .type_name("TARGET");
   app.add("--place", flags->scenario.place, "the file is a plan as JSON: export this place of it")
       .type_name("N")
-      .within(std::int64_t{1}, std::int64_t{1000});
+      .within(1, 1000);
   app.add("--pods", flags->pods, "for kubernetes: jobset or pytorchjob")
       .one_of({"jobset", "pytorchjob"})
       .shows_default();

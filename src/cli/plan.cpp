@@ -151,7 +151,6 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   if (asks_for_money(base, objective, flags)) note_old_prices(flags.output, *prices, {&base});
   errors = of_file(flags.scenario.file, check_prices({&base}, objective, *prices));
   if (!errors.empty()) return report_errors(errors);
-
   const auto questions = questions_of(flags, scenario, data.folders);
   if (errors = slips_of(questions, "--why-not"); !errors.empty()) return report_errors(errors);
 

@@ -31,7 +31,7 @@ struct ScenarioFlags {
     Flag option;
   };
   std::string file;
-  std::optional<std::int64_t> place;  // the file is a plan, of which this place is the scenario
+  std::optional<std::int32_t> place;  // the file is a plan, of which this place is the scenario
   std::vector<std::unique_ptr<Value>> values;
   std::vector<std::string> sets;    // "path=value", applied after the values
   std::vector<std::string> varied;  // such a text for one point of a grid, applied last

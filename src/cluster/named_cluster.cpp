@@ -72,6 +72,10 @@ Error no_cluster(const std::string& text, const std::string& topologies_folder) 
         "`stepcast plan --clusters {0}` searches several, `compare --vary "
         "cluster={0}` sets them side by side",
         text);
+  } else if (text == "all") {
+    hint =
+        "name those to search, as in dgx-h100,aws-p5; `stepcast show prices` lists those with a "
+        "price";
   } else {
     hint = nearest_of(text, names_with(text, known), known);
   }

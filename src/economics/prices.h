@@ -31,7 +31,7 @@ struct Price {
   std::string source = {};  // empty: the user says so
   bool is_own = false;      // from the user, who means it for all that have the accelerator
 
-  // What is asked for this kind of rental; nothing: it is not listed.
+  // The dollars for this kind of rental; nothing: it is not listed.
   std::optional<double> asked(Rental rental) const;
   void check(const JsonValue& value) const;
 

@@ -77,7 +77,9 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
     if (s.micro_batches() > kMostMicroBatches) {
       findings.illegal("training.global_batch",
                        fmt::format("{} gives {} micro-batches a step", batch, s.micro_batches()),
-                       fmt::format("at most {}; is it counted in sequences?", kMostMicroBatches));
+                       fmt::format("at most {}; it counts sequences: {} tokens are {} of them",
+                                   kMostMicroBatches, batch,
+                                   std::max<std::int64_t>(1, batch / s.training.sequence_length)));
     }
     const std::int64_t least = schedule.least_rounds * l.pp;
     if (s.micro_batches() < least) {

@@ -163,7 +163,8 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
   check_fp8_head(s, findings);
   check_fp4(s, stated, findings);
   if (t.lora_rank > 0 && !t.trains_adapters()) {
-    findings.illegal("training.lora_rank", "with mode pretrain", "mode lora or qlora takes a rank");
+    findings.illegal("training.lora_rank", "with mode pretrain",
+                     "it needs a mode first: training.mode=lora, or qlora");
   }
   if (t.lora_dropout > 0 && !t.trains_adapters()) {
     findings.illegal("training.lora_dropout", "with mode pretrain",

@@ -95,7 +95,7 @@ constexpr std::string_view kOfEveryModel[] = {"_attn_implementation",
 // Activations of gated MLPs, which cost alike.
 constexpr std::string_view kGated[] = {"silu", "swish", "gelu", "gelu_new", "gelu_pytorch_tanh"};
 
-// What is off, empty or of every model tells nothing of this one.
+// A value that is off or empty, or a key of every model, tells nothing of this one.
 bool says_nothing(const std::string& key, const SortedJson& value) {
   if (value.is_null() || value == false || value == 0) return true;
   if (value.is_structured() && value.empty()) return true;

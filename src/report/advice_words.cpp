@@ -90,12 +90,12 @@ std::string run_words(const Demands& demands, const RungResult& result) {
   std::string out = duration_text(Seconds(length.wall_s.value));
   if (demands.deadline) {
     out += fmt::format(" of {} (chance {})", duration_text(*demands.deadline),
-                       percent_text(length.deadline_chance.value_or(0), 0));
+                       chance_text(length.deadline_chance.value_or(0)));
   }
   if (length.dollars) out += ", " + dollars_text(length.dollars->value);
   if (demands.budget) {
     out += fmt::format(" of {} (chance {})", dollars_text(*demands.budget),
-                       percent_text(length.budget_chance.value_or(0), 0));
+                       chance_text(length.budget_chance.value_or(0)));
   }
   return out;
 }

@@ -47,6 +47,12 @@ std::string number_text(double value, int digits) {
   return fmt::format("{:.{}f}", value, digits - 1 - magnitude);
 }
 
+std::string chance_text(double chance) {
+  constexpr double kSurest = 0.99;
+  if (chance > kSurest) return "above 99 %";
+  return chance < 1 - kSurest ? "below 1 %" : percent_text(chance, 0);
+}
+
 std::string count_text(double count) {
   return count < 1000 ? fmt::format("{:.0f}", count) : number_text(count, 3);
 }

@@ -18,6 +18,7 @@ std::string time_text(Seconds time);                          // "12.31 s", "843
 std::string duration_text(Seconds time);                      // "42.1 min", "3.1 h", "31.2 days"
 std::string dollars_text(double dollars);                     // "$2.95", "$16,400", "$1.23M"
 std::string percent_text(double fraction, int decimals = 1);  // "41.7 %"
+std::string chance_text(double chance);  // "42 %", "above 99 %": no forecast is certain
 std::string signed_percent_text(double fraction, int decimals = 1);   // "+3.2 %"
 std::string gib_text(ByteCount bytes);                                // "62.14", in GiB
 std::string rate_text(BytesPerSecond rate);                           // "450 GB/s"

@@ -90,12 +90,12 @@ std::vector<std::string> limit_texts(const RunOutlook& run) {
   if (length.meets_deadline) {
     out.push_back(fmt::format(
         "{} the deadline of {} (chance {})", *length.meets_deadline ? "meets" : "misses",
-        duration_text(*run.terms.deadline), percent_text(*length.deadline_chance, 0)));
+        duration_text(*run.terms.deadline), chance_text(*length.deadline_chance)));
   }
   if (length.within_budget) {
-    out.push_back(
-        fmt::format("{} the budget of {} (chance {})", *length.within_budget ? "meets" : "misses",
-                    dollars_text(*run.terms.budget), percent_text(*length.budget_chance, 0)));
+    out.push_back(fmt::format("{} the budget of {} (chance {})",
+                              *length.within_budget ? "meets" : "misses",
+                              dollars_text(*run.terms.budget), chance_text(*length.budget_chance)));
   }
   return out;
 }

@@ -27,7 +27,7 @@ std::string whole_text(double count) {  // all digits
 
 std::string within(bool met, double chance, const char* what, const std::string& limit) {
   return fmt::format("{} the {} of {} (chance {})", met ? "within" : "MISSES", what, limit,
-                     percent_text(chance, 0));
+                     chance_text(chance));
 }
 
 void add_length(const RunTerms& terms, const RunLength& length, std::vector<std::string>& out) {

@@ -114,7 +114,7 @@ TEST(AdviseCommand, OneGpuIsEnoughForWhoeverSaysSo) {
                        {"--tokens", "1B", "--deadline", "10d", "--budget", "5k", "--price", "3"}));
   ASSERT_EQ(result.code, 0) << result.error;
   expect_has(result.out, {"Advice: one GPU", "The first rung that meets every demand: ",
-                          "of 10.0 days (chance 100 %)", "The other 7 GPUs are not needed",
+                          "of 10.0 days (chance above 99 %)", "The other 7 GPUs are not needed",
                           "over 8 GPUs would be", "times as fast"});
 }
 

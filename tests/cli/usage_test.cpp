@@ -208,6 +208,24 @@ TEST(Usage, RefusesAMissingCommandAndAMissingTopic) {
   expect_refused(run({"check"}));
 }
 
+TEST(Usage, SaysTheWordThatIsMissing) {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"--set", "training.lora_rank=64"}, "it needs a mode first: training.mode=lora"},
+      {{"--global-batch", "4194304"}, "it counts sequences: 4194304 tokens are 1024 of them"},
+      {{"--cluster", "all"}, "name those to search, as in dgx-h100,aws-p5"}};
+  for (const auto& [words, hint] : cases) {
+    std::vector<std::string> all{"predict",   "--model",    "llama-3.1-8b",
+                                 "--cluster", "dgx-h100x1", "--global-batch",
+                                 "8",         "--seq",      "4096"};
+    if (words.front() == "--cluster") all[4] = words[1];
+    if (words.front() == "--global-batch") all[6] = words[1];
+    if (words.front() == "--set") all.insert(all.end(), words.begin(), words.end());
+    const Outcome out = run(all);
+    expect_refused(out);
+    EXPECT_TRUE(has(out.error, hint)) << out.error;
+  }
+}
+
 TEST(Usage, RefusesValuesThatAFlagDoesNotTake) {
   expect_refused(run(predict_words({"--format", "xml"})));
   expect_refused(run({"check", "all", "--threads", "many"}));

@@ -92,9 +92,9 @@ TEST(Diagnose, RefusesATraceOfAnotherModel) {
   // Its own weights on half the tokens, and one of something else.
   EXPECT_EQ(told_of({{1, 2048, 14336, 4096}, {1, 2048, 4096, 7168}, {1, 11, 13, 17}}), "");
   EXPECT_EQ(told_of({{1, 4096, 14336, 4096},
-                     {1, 4096, 9216, 3072},
-                     {1, 4096, 3072, 8192},
-                     {1, 4096, 3072, 24576}}),
+                     {1, 4096, 7680, 2560},
+                     {1, 4096, 2560, 6912},
+                     {1, 4096, 2560, 20480}}),
             "is not of this model: 1 of 4 products match");
 }
 

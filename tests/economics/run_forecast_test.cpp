@@ -227,7 +227,8 @@ TEST(RunTerms, ACheckpointHoldsParametersMasterWeightsAndMoments) {
 TEST(RunTerms, WhatTheScenarioGivesIsNotAssumed) {
   const Scenario all = scenario_of(
       "llama-3.1-8b", "dgx-h100", 2,
-      R"({"price_per_gpu_hour": 2, "failures_per_node_day": 0.01, "restart": "5 min", "pue": 1.2, "repair": "0 s",
+      R"({"price_per_gpu_hour": 2, "failures_per_node_day": 0.01, "restart": "5 min", "pue": 1.2,
+          "repair": "0 s",
           "checkpoint": {"bytes": "1 TB", "bandwidth": "10 GB/s", "interval": "1 h"}})");
   const RunTerms terms = run_terms(all, {});
   EXPECT_TRUE(terms.assumptions.empty());

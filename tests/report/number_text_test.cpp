@@ -20,6 +20,12 @@ TEST(NumberText, KeepsFourSignificantDigits) {
   EXPECT_EQ(number_text(0), "0");
 }
 
+TEST(NumberText, NoChanceIsCertain) {
+  EXPECT_EQ(chance_text(1), "above 99 %");
+  EXPECT_EQ(chance_text(0.42), "42 %");
+  EXPECT_EQ(chance_text(0), "below 1 %");
+}
+
 TEST(NumberText, WhatRoundsToZeroHasNoSign) {
   EXPECT_EQ(fixed_text(-0.04, 1), "0.0");
   EXPECT_EQ(fixed_text(-0.06, 1), "-0.1");

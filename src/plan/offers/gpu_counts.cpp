@@ -13,7 +13,7 @@
 namespace stepcast {
 namespace {
 
-constexpr const char* kAccepted = "64, 64,128,512 or 64..4096";
+constexpr const char* kAccepted = "64, 64,128,512, 64..4096 or 64-4096";
 
 std::optional<std::int64_t> count_of(std::string_view text, Errors& errors) {
   std::int64_t count = 0;
@@ -40,9 +40,13 @@ Result<std::vector<std::int64_t>> parse_gpu_counts(const std::string& text) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
     begin = end + 1;
-    const std::size_t dots = part.find("..");
+    // "8-64" is a range to whoever types it.
+    const std::size_t dash = part.find('-');
+    const bool is_dashed = dash != std::string::npos && dash > 0;
+    const std::size_t dots = is_dashed ? dash : part.find("..");
     const auto low = count_of(part.substr(0, dots), errors);
-    const auto high = dots == std::string::npos ? low : count_of(part.substr(dots + 2), errors);
+    const auto high =
+        dots == std::string::npos ? low : count_of(part.substr(dots + (is_dashed ? 1 : 2)), errors);
     if (!low || !high) continue;
     if (*high < *low) {
       errors.push_back({ErrorCode::kBadValue, fmt::format("'{}' ends before it begins", part), "",

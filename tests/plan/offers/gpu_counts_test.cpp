@@ -12,6 +12,7 @@ TEST(GpuCounts, RangesDoubleFromTheirLowEnd) {
   EXPECT_EQ(*parse_gpu_counts("64..512"), (Counts{64, 128, 256, 512}));
   EXPECT_EQ(*parse_gpu_counts("48..200"), (Counts{48, 96, 192}));
   EXPECT_EQ(*parse_gpu_counts("8..8"), (Counts{8}));
+  EXPECT_EQ(*parse_gpu_counts("8-64"), (Counts{8, 16, 32, 64}));
 }
 
 TEST(GpuCounts, ListsAreSortedAndHoldEachCountOnce) {
