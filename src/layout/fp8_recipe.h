@@ -34,6 +34,8 @@ struct Fp8Recipe {
   // Operands of weight gradients go through a random Hadamard transform, whose largest element is
   // found with that of the tensor (finds_scale).
   bool transforms = false;
+
+  bool knows_scale_before() const { return !finds_scale && scale_bytes == 0; }
 };
 
 std::span<const Fp8Recipe> fp8_recipes();  // those that a file may name

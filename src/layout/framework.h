@@ -68,6 +68,7 @@ struct FrameworkTraits {
   bool has_small_optimizers = false;  // adamw_8bit and adafactor, which update tensor by tensor
   bool has_fp4 = false;
   bool has_fp8_head = false;       // training.fp8_head
+  bool stores_fp8_inputs = false;  // training.fp8_activation_input
   bool fuses_experts = false;      // model.moe.fused_mlp
   bool keeps_wide_layers = false;  // some first and last layers in 16 bits
   // Clips after the step, where a schedule asks for it: forks that have such schedules.

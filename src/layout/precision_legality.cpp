@@ -54,6 +54,26 @@ void check_fp8_head(const Scenario& s, Findings& findings) {
   if (s.training.trains_adapters()) illegal("adapters leave the head as it is", "false");
 }
 
+// Megatron-LM, core/transformer/transformer_config.py: activation_func_fp8_input_store.
+void check_fp8_activation_input(const Scenario& s, Findings& findings) {
+  constexpr const char* kKey = "training.fp8_activation_input";
+  if (!s.training.fp8_activation_input) return;
+  if (!findings.trusts({"model", "training.framework", "cluster", kKey})) return;
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  if (!framework.stores_fp8_inputs) {
+    findings.illegal(kKey, fmt::format("framework {} stores what it has read", framework.name),
+                     fmt::format("framework {}, or false",
+                                 frameworks_with(&FrameworkTraits::stores_fp8_inputs)));
+  }
+  if (s.model.mlp != Mlp::kSwiglu) {
+    findings.illegal(kKey, "only SwiGLU stores its input in fp8", "mlp swiglu, or false");
+  }
+  if (s.model.moe && s.model.moe->fused_mlp) {
+    findings.illegal(kKey, "products of experts that activate keep what they make",
+                     "model.moe.fused_mlp false, or false here");
+  }
+}
+
 // The device has fp8 at all: check_device() has told.
 void check_fp8(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"training.framework", "training.fp8_recipe", "cluster"})) return;
@@ -161,6 +181,7 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
   check_weights(s, findings);
   if (is_scaled(t.precision)) check_fp8(s, findings);
   check_fp8_head(s, findings);
+  check_fp8_activation_input(s, findings);
   check_fp4(s, stated, findings);
   if (t.lora_rank > 0 && !t.trains_adapters()) {
     findings.illegal("training.lora_rank", "with mode pretrain",

@@ -62,10 +62,11 @@ struct Training {
   bool early_stop = false;  // full recomputation ends where backward has all that it reads
   CudaGraphs cuda_graphs = CudaGraphs::kOff;
   Release release;
-  bool launch_blocking = false;  // every launch waits until its kernel has ended
-  bool fp8_params = false;       // with fp8: parameters are held and gathered in fp8
-  bool fp8_attention = false;    // with fp8: attention reads fp8 too
-  bool fp8_head = false;         // with mxfp8: the head's products read it too
+  bool launch_blocking = false;       // every launch waits until its kernel has ended
+  bool fp8_params = false;            // with fp8: parameters are held and gathered in fp8
+  bool fp8_attention = false;         // with fp8: attention reads fp8 too
+  bool fp8_head = false;              // with mxfp8: the head's products read it too
+  bool fp8_activation_input = false;  // what SwiGLU reads waits for the backward in fp8
   Fp4Products fp4_products = Fp4Products::kAll;
   // With fp8 or fp4: so many of the first and of the last layers stay in 16 bits.
   std::int64_t bf16_layers_at_start = 0, bf16_layers_at_end = 0;

@@ -228,6 +228,9 @@ bool has_early_stop(const Scenario& s) {
 bool has_muon(const Scenario& s) { return s.training.optimizer == Optimizer::kMuon; }
 bool has_fp8_recipe(const Scenario& s) { return !s.training.fp8_recipe.empty(); }
 bool has_fp8(const Scenario& s) { return is_scaled(s.training.precision); }
+bool stores_fp8_inputs(const Scenario& s) {
+  return traits_of(s.training.framework).stores_fp8_inputs && s.model.mlp == Mlp::kSwiglu;
+}
 bool has_fp4(const Scenario& s) { return s.training.precision == DataType::kFp4; }
 bool offloads_optimizer(const Scenario& s) { return s.layout.offload.optimizer > 0; }
 bool has_attention_kernel(const Scenario& s) { return !s.training.attention_kernel.empty(); }
@@ -375,6 +378,11 @@ constexpr Key kRows[] = {
      .fallback = "false",
      .help = "with fp8_recipe mxfp8: products of the head read fp8 too",
      .shown = has_fp8},
+    {.path = "training.fp8_activation_input",
+     .type = &kTruth<&Training::fp8_activation_input>,
+     .fallback = "false",
+     .help = "what SwiGLU reads waits for the backward in fp8, in any precision",
+     .shown = stores_fp8_inputs},
     {.path = "training.fp4_products",
      .type = &kChoice<&Training::fp4_products, fp4_products_names>,
      .fallback = "all",

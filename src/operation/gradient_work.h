@@ -42,7 +42,8 @@ enum class CastSubject {
   kScale,
   kTransformedScale,
   kOperand,
-  kWeight
+  kWeight,
+  kStored  // an activation's input that waits for the backward
 };
 const char* name_of(CastSubject subject);
 

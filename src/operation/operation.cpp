@@ -86,9 +86,9 @@ const char* name_of(TokenMove move) {
 }
 
 const char* name_of(CastSubject subject) {
-  static constexpr std::array<const char*, 8> kNames{
-      "logits", "gradients",         "parameters", "four_bit_weight",
-      "scale",  "transformed_scale", "operand",    "weight"};
+  static constexpr std::array<const char*, 9> kNames{
+      "logits",  "gradients", "parameters", "four_bit_weight", "scale", "transformed_scale",
+      "operand", "weight",    "stored"};
   return named(kNames, subject);
 }
 

@@ -286,7 +286,9 @@ void Predictor::read_host_memory() {
 }
 
 void Predictor::read_memory() {
+  ByteCount least = 0;  // what a device must have: the allocator gives back all that it keeps
   for (const RankClass& rank_class : out_.rank_classes) {
+    least = std::max(least, rank_class.peak_memory + rank_class.framework_bytes);
     out_.peak_memory = std::max(out_.peak_memory, rank_class.peak_memory);
     out_.peak_reserved = std::max(out_.peak_reserved, rank_class.reserved_bytes);
     out_.peak_device =
@@ -300,7 +302,7 @@ void Predictor::read_memory() {
   const MemoryInterval memory =
       is_cpu ? MemoryInterval{out_.peak_device, out_.peak_device}
              : memory_interval90(out_.peak_device, mechanisms_of(scenario_), pricing_.errors);
-  out_.peak_device_low = memory.low;
+  out_.peak_device_low = std::min(memory.low, least);
   out_.peak_device_high = memory.high;
 }
 

@@ -4,6 +4,7 @@
 #include "layout/scenario.h"
 #include "operation/steps.h"
 #include "program/product_weight.h"
+#include "program/stored_input.h"
 
 namespace stepcast {
 
@@ -229,7 +230,16 @@ void ExpertLayer::compute_up() {
   }
   builder_.uses({up_, up_bias_});
   saved_.up_adapters = up_adapters_.forward(builder_, saved_.input, saved_.up);
-  if (!is_fused()) activate();
+  if (is_fused()) return;
+  activate();
+  if (stores_in_fp8()) saved_.up_fp8 = store_in_fp8(builder_, saved_.up, shape_.held * shape_.ups);
+}
+
+bool ExpertLayer::stores_in_fp8() const { return scenario_.training.fp8_activation_input; }
+
+void ExpertLayer::restore_up() {
+  if (!saved_.up_fp8.valid()) return;
+  saved_.up = restore_from_fp8(builder_, saved_.up_fp8, shape_.held * shape_.ups);
 }
 
 BufferId ExpertLayer::compute_down() {
@@ -271,8 +281,16 @@ BufferId ExpertLayer::down_backward(const Operand& of_output, BufferId weights, 
 
 ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
                                                         const RecomputedModules& again) {
-  if (again.has(RecomputedModule::kExpertActivation) && !again.has(RecomputedModule::kExperts))
-    recompute([&] { activate(); });
+  const bool activates =
+      again.has(RecomputedModule::kExpertActivation) && !again.has(RecomputedModule::kExperts);
+  if (activates) {
+    recompute([&] {
+      restore_up();
+      activate();
+    });
+  } else {
+    restore_up();
+  }
   copy_stashed(true);
   RowGradients out{builder_.activation("experts_input_gradient", shape_.held * width()),
                    builder_.buffer("row_weights_gradient", shape_.held, DataType::kFp32)};

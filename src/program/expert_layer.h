@@ -28,6 +28,10 @@ class ExpertLayer {
   BufferId make_again(BufferId input, bool runs_on);
   // The gradient of `input`, which holds what forward() read.
   BufferId backward(BufferId gradient, BufferId input, const RecomputedModules& again);
+  // The norm before is made again, so that in fp8 the shared expert keeps no copy of its output.
+  void cast_input_again(bool again) {
+    if (shared_) shared_->cast_input_again(again);
+  }
 
  private:
   // Backward reads these buffers of the latest forward.
@@ -36,6 +40,7 @@ class ExpertLayer {
     Routing routing;
     BufferId input;  // rows in the order of the experts
     BufferId up, activated;
+    BufferId up_fp8;  // `up` while it waits, where it does so in fp8
     AdapterOutputs up_adapters, down_adapters;
     Operand entered, left;  // what the products read of rows and of activations
   };
@@ -47,6 +52,8 @@ class ExpertLayer {
   void route(BufferId input);
   BufferId route_backward(BufferId input, BufferId weight_gradient);
   void activate();
+  bool stores_in_fp8() const;
+  void restore_up();
   bool is_fused() const { return model_.moe->fused_mlp && in_fp8(); }
   // Rows that have room while they wait for backward; layers in 16 bits have no stash.
   std::int64_t kept() const { return is_fused() ? shape_.kept : shape_.held; }

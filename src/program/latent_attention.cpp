@@ -92,17 +92,24 @@ LinearOutput LatentAttention::multiply(Product product, const Linear& linear,
 }
 
 void LatentAttention::make_latents(BufferId input) {
-  const Shape& shape = builder_.shape();
   if (has_query_latent()) {
     saved_.query_input = query_down_.take(builder_, input, keeps_);
     saved_.query_down = multiply(Product::kQueryDown, query_down_, saved_.query_input,
                                  saved_.query_down, query_bias_);
-    saved_.query_latent = builder_.norm("query_latent_norm", query_norm_, saved_.query_down.y,
-                                        shape.rows, mla_.q_lora_rank);
   }
   saved_.key_value_input = key_value_down_.take(builder_, input, keeps_);
   saved_.key_value_down = multiply(Product::kKeyValueDown, key_value_down_, saved_.key_value_input,
                                    saved_.key_value_down, key_value_bias_);
+}
+
+// Each norm is part of the product behind it where there is one module for both
+// (TELayerNormColumnParallelLinear), so what makes heads again makes them again too.
+void LatentAttention::norm_latents() {
+  const Shape& shape = builder_.shape();
+  if (has_query_latent()) {
+    saved_.query_latent = builder_.norm("query_latent_norm", query_norm_, saved_.query_down.y,
+                                        shape.rows, mla_.q_lora_rank);
+  }
   saved_.key_latent = builder_.norm("key_value_latent_norm", key_value_norm_,
                                     saved_.key_value_down.y, shape.rows, mla_.kv_lora_rank);
 }
@@ -174,6 +181,7 @@ void LatentAttention::make_again(BufferId input) {
   keeps_ = true;
   again_ = true;
   make_latents(input);
+  norm_latents();
   make_heads(input);
   again_ = false;
   if (builder_.shape().fp8_attention) return;
@@ -186,6 +194,7 @@ BufferId LatentAttention::forward(BufferId input, bool keeps, const KeptProducts
   kept_ = kept;
   saved_ = {};
   make_latents(input);
+  norm_latents();
   make_heads(input);
   read_heads();
   attend();
@@ -282,6 +291,7 @@ BufferId LatentAttention::backward(BufferId context_gradient, BufferId input,
   const BufferId kept = saved_.core.context;
   builder_.into(Pass::kInputGradient, Phase::kRecompute);
   if (again.has(RecomputedModule::kLatentQueries)) {
+    norm_latents();
     make_heads(input);
     read_heads();
     read_again();

@@ -29,6 +29,11 @@ class LatentAttention {
   BufferId backward(BufferId context_gradient, BufferId input, const RecomputedModules& again);
   // Elements of a token's context on this rank.
   std::int64_t context_width() const { return heads() * mla_.v_head_dim; }
+  // The norm before is made again, so that in fp8 no copy of its output is kept.
+  void cast_input_again(bool again) {
+    (has_query_latent() ? query_down_ : query_up_).cast_input_again(again);
+    key_value_down_.cast_input_again(again);
+  }
 
  private:
   struct Saved {
@@ -50,6 +55,7 @@ class LatentAttention {
   LinearOutput multiply(Product product, const Linear& linear, const LinearInput& input,
                         const LinearOutput& saved, ParameterId bias = {});
   void make_latents(BufferId input);
+  void norm_latents();
   void make_heads(BufferId input);
   void read_heads();
   void attend();

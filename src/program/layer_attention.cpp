@@ -173,7 +173,8 @@ BufferId LayerLowering::attention_backward(AttentionBuffers& saved, BufferId gra
     saved.core = core(saved);
     saved.core.context = first_context;
   }
-  if (again.has(RecomputedModule::kLayerNorm) && !attention_fp8_) {
+  const bool apart = latent_ && makes_norm_again(attention_fp8_, again);
+  if (apart || (again.has(RecomputedModule::kLayerNorm) && !attention_fp8_)) {
     saved.normed =
         builder_.norm("attention_norm", weights_.attention_norm, saved.input, shape_.rows, h);
     if (!latent_) saved.entered = weights_.qkv.renewed(saved.entered, saved.normed);

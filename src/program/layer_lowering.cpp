@@ -138,13 +138,26 @@ BufferId LayerLowering::residual_backward(BufferId gradient, BufferId mask, Para
 }
 
 BufferId LayerLowering::forward(BufferId input, RecomputeMode mode) {
-  const bool operations =
-      recomputed_modules(scenario_.layout.recompute, mode).has(RecomputedModule::kOperations);
+  const RecomputedModules again = recomputed_modules(scenario_.layout.recompute, mode);
+  const bool operations = again.has(RecomputedModule::kOperations);
+  if (latent_) latent_->cast_input_again(makes_norm_again(attention_fp8_, again));
+  if (experts_) {
+    const bool whole =
+        again.has(RecomputedModule::kExperts) || again.has(RecomputedModule::kSharedExperts);
+    experts_->cast_input_again(!whole && makes_norm_again(builder_.fp8(), again));
+  }
   keeps_ = mode != RecomputeMode::kFull && !operations;
   kept_ = operations ? KeptProducts::every_second(bool{builder_.fp8()}) : KeptProducts();
   attended_ = attention(input);
   fed_ = mlp(attended_);
   return fed_.output;
+}
+
+// A norm that is a module of its own, before products in fp8; its recomputation is not made for
+// scales that earlier steps have told (Megatron-LM, core/transformer/transformer_config.py).
+bool LayerLowering::makes_norm_again(const Fp8& products, const RecomputedModules& again) {
+  return again.has(RecomputedModule::kLayerNorm) && products &&
+         !products.recipe->knows_scale_before();
 }
 
 BufferId LayerLowering::leave(const char* name, BufferId partial, std::int64_t number) {

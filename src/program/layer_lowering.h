@@ -32,6 +32,7 @@ struct AttentionBuffers {
 struct MlpBuffers {
   BufferId input, normed, activated, branch, mask, output;
   BufferId gate;              // behind its activation, where that is a step of its own
+  BufferId up_fp8;            // what the activation reads while it waits, where it does so in fp8
   LinearInput entered, left;  // what the two products read
   LinearOutput up, down;
 };
@@ -98,6 +99,8 @@ class LayerLowering {
   void enter_mlp(MlpBuffers& out, AttentionBuffers& attended);
   void dense(MlpBuffers& out);
   void activate(MlpBuffers& out);
+  void restore_up(MlpBuffers& saved);
+  static bool makes_norm_again(const Fp8& products, const RecomputedModules& again);
   BufferId mlp_backward(MlpBuffers& saved, BufferId gradient, const RecomputedModules& again);
   BufferId dense_backward(const MlpBuffers& saved, BufferId branch);
   void recompute_mlp(MlpBuffers& saved, const RecomputedModules& again);

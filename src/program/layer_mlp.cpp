@@ -2,6 +2,7 @@
 #include "layout/scenario.h"
 #include "operation/steps.h"
 #include "program/layer_lowering.h"
+#include "program/stored_input.h"
 
 namespace stepcast {
 
@@ -59,6 +60,14 @@ void LayerLowering::dense(MlpBuffers& out) {
   out.up = weights_.mlp_up.forward(builder_, out.entered, {},
                                    weights_.mlp_up.split(kept_, dropped_ups()));
   activate(out);
+  if (scenario_.training.fp8_activation_input) {
+    out.up_fp8 = store_in_fp8(builder_, out.up.y, shape_.tokens * up_width());
+  }
+}
+
+void LayerLowering::restore_up(MlpBuffers& saved) {
+  if (!saved.up_fp8.valid()) return;
+  saved.up.y = restore_from_fp8(builder_, saved.up_fp8, shape_.tokens * up_width());
 }
 
 // The MLP's part of recompute_operations(). The norm behind an MLP reads its output again.
@@ -90,17 +99,20 @@ void LayerLowering::activate(MlpBuffers& out) {
 void LayerLowering::recompute_mlp(MlpBuffers& saved, const RecomputedModules& again) {
   builder_.into(Pass::kInputGradient, Phase::kRecompute);
   // In fp8 the norm is part of the product behind it (TELayerNormColumnParallelLinear).
-  const bool with_norm = builder_.fp8() ? again.has(RecomputedModule::kMlp) && !experts_
-                                        : again.has(RecomputedModule::kLayerNorm);
+  // That of experts is a module of its own, since the router reads it too.
+  const bool with_norm = !builder_.fp8() ? again.has(RecomputedModule::kLayerNorm)
+                         : experts_      ? makes_norm_again(builder_.fp8(), again)
+                                         : again.has(RecomputedModule::kMlp);
   if (with_norm) {
     saved.normed =
         builder_.norm("mlp_norm", weights_.mlp_norm, saved.input, shape_.rows, shape_.hidden);
     if (!experts_) saved.entered = weights_.mlp_up.renewed(saved.entered, saved.normed);
   }
   if (!experts_ && again.has(RecomputedModule::kMlp)) dense(saved);
-  if (!experts_ && again.has(RecomputedModule::kMlpActivation) &&
-      !again.has(RecomputedModule::kMlp))
-    activate(saved);
+  const bool activates =
+      again.has(RecomputedModule::kMlpActivation) && !again.has(RecomputedModule::kMlp);
+  if (!experts_) restore_up(saved);
+  if (!experts_ && activates) activate(saved);
   builder_.into_input_gradients();
 }
 

@@ -25,7 +25,7 @@ Linear::Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight
 }
 
 OperandRequest Linear::of_input(BufferId x, bool keeps) const {
-  return {x, tokens_, inputs_, keeps && trained_, adapters_.any()};
+  return {x, tokens_, inputs_, keeps && trained_, adapters_.any(), casts_again_};
 }
 
 OperandRequest Linear::of_gradient(BufferId gradient) const {

@@ -58,6 +58,10 @@ class Linear {
 
   ParameterId weight() const { return weight_; }
 
+  // In fp8 the backward casts the input again: the norm before makes it once more (Transformer
+  // Engine's save_original_input, which Megatron-LM sets where it recomputes that norm).
+  void cast_input_again(bool again) { casts_again_ = again; }
+
   // Forward: the layer begins a region that is cut by tensor parallelism, or ends it. `keeps`: the
   // backward reads what is made here.
   LinearInput enter(BlockBuilder& builder, const char* name, BufferId x, bool keeps) const;
@@ -106,7 +110,7 @@ class Linear {
   LinearNames names_{};
   std::int64_t outputs_ = 0, inputs_ = 0, tokens_ = 0;
   const OperandForm* form_ = nullptr;
-  bool trained_ = false;
+  bool trained_ = false, casts_again_ = false;
   ParameterId weight_;
   Adapters adapters_;
 };

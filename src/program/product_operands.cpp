@@ -71,7 +71,7 @@ class Fp8Form final : public OperandForm {
     return out;
   }
   LinearInput take(BlockBuilder& builder, const OperandRequest& request) const override {
-    const bool again = casts_again(builder);
+    const bool again = casts_again(builder, request);
     const Operand operand = cast(builder, request, false, request.for_weights && !again);
     return {request.also_wide || again ? request.x : BufferId{}, operand, {}};
   }
@@ -123,7 +123,7 @@ class Fp8Form final : public OperandForm {
   }
   BufferId input_by_columns(BlockBuilder& builder, const OperandRequest& request,
                             const LinearInput& input) const override {
-    if (!casts_again(builder) || !request.for_weights) {
+    if (!casts_again(builder, request) || !request.for_weights || !input.x.valid()) {
       return by_columns(builder, request, input.operand);
     }
     OperandRequest again = request;
@@ -146,7 +146,8 @@ class Fp8Form final : public OperandForm {
   // (torchao/float8/float8_linear.py: matmul_with_hp_or_float8_args saves input_hp). Transformer
   // Engine's modules keep what they have cast. Under sequence parallelism shares are kept as they
   // are gathered.
-  static bool casts_again(const BlockBuilder& builder) {
+  static bool casts_again(const BlockBuilder& builder, const OperandRequest& request) {
+    if (request.cast_again) return true;
     const FrameworkRules& rules = builder.rules();
     return rules.gradients_by_unit && !rules.norms_into_products &&
            !builder.shape().sequence_parallel;

@@ -22,6 +22,7 @@ struct OperandRequest {
   std::int64_t tokens = 0, width = 0;
   bool for_weights = false;  // a weight gradient will read it
   bool also_wide = false;    // adapters read it in 16 bits
+  bool cast_again = false;   // it is kept, or made again, in place of its copy by columns
 };
 
 class OperandForm {

@@ -3,13 +3,15 @@
 
 #include "layout/scenario.h"
 #include "operation/steps.h"
+#include "program/stored_input.h"
 
 namespace stepcast {
 
 SharedExpert::SharedExpert(const Scenario& scenario, BlockBuilder& builder)
     : model_(scenario.model),
       builder_(builder),
-      ffn_(scenario.model.moe->shared_ffn / builder.shape().tp) {
+      ffn_(scenario.model.moe->shared_ffn / builder.shape().tp),
+      stores_in_fp8_(scenario.training.fp8_activation_input) {
   const std::int64_t h = builder.shape().hidden;
   const std::array<std::int64_t, 3> parts{ffn_, ups() - ffn_, 0};
   const bool adapts = scenario.training.lora_targets.has(AdapterTarget::kMlp);
@@ -43,6 +45,7 @@ void SharedExpert::forward_up(BufferId input) {
   saved_.entered = up_.enter(builder_, "shared_input", input, true);
   saved_.up = up_.forward(builder_, saved_.entered, {}, up_.split(kept_, dropped()));
   activate();
+  if (stores_in_fp8_) saved_.up_fp8 = store_in_fp8(builder_, saved_.up.y, up_elements());
 }
 
 void SharedExpert::activate() {
@@ -104,7 +107,8 @@ void SharedExpert::backward_down(BufferId gradient, BufferId input) {
   const LinearInput whole = down_.leave_backward(builder_, "shared_output_gradient", output);
   const LinearGradient activated = down_.input_gradient(builder_, whole, saved_.down);
   down_.weight_gradient(builder_, whole, saved_.left, saved_.down, activated);
-  up_gradient_ = builder_.activation("shared_up_gradient", shape.tokens * ups());
+  if (stores_in_fp8_) saved_.up.y = restore_from_fp8(builder_, saved_.up_fp8, up_elements());
+  up_gradient_ = builder_.activation("shared_up_gradient", up_elements());
   builder_.add("shared_activation", activation(true), {saved_.up.y, saved_.up.apart, activated.x},
                {up_gradient_});
 }

@@ -35,6 +35,7 @@ class SharedExpert {
   BufferId forward_down(BufferId input);
   void backward_down(BufferId gradient, BufferId input);
   BufferId backward_up(BufferId input);
+  void cast_input_again(bool again) { up_.cast_input_again(again); }
 
  private:
   std::int64_t ups() const { return halves() * ffn_; }
@@ -42,18 +43,21 @@ class SharedExpert {
   std::int64_t last() const { return halves() + 1; }  // the number of its last product
   std::int64_t dropped() const { return kept_.dropped(ups(), halves()); }
   void activate();
+  std::int64_t up_elements() const { return builder_.shape().tokens * ups(); }
   BufferId gated(BufferId input);
   Activation activation(bool backward) const;
 
   const Model& model_;
   BlockBuilder& builder_;
   std::int64_t ffn_;
+  bool stores_in_fp8_;
   Linear up_, down_;
   ParameterId gate_;
   KeptProducts kept_;
   // Backward reads these of the latest forward.
   struct Saved {
     BufferId activated, output;
+    BufferId up_fp8;  // the product's output while it waits, where it does so in fp8
     LinearInput entered, left;
     LinearOutput up, down;
   } saved_;

@@ -90,6 +90,13 @@ void read_precision(FlagList& flags) {
   }
 }
 
+// An activation that is made again keeps its input as the product wrote it.
+void read_stored_input(FlagList& flags) {
+  if (!flags.given("--activation-func-fp8-input-store")) return;
+  flags.imported().set_flag("training.fp8_activation_input", true,
+                            "--activation-func-fp8-input-store");
+}
+
 void read_attention_kernel(FlagList& flags) {
   ImportedScenario& out = flags.imported();
   const auto backend =
@@ -189,6 +196,7 @@ void read_megatron_training(FlagList& flags) {
   if (!out.find("training.framework")) out.set_word("training.framework", "megatron", "");
   read_batch(flags);
   read_precision(flags);
+  read_stored_input(flags);
   read_attention_kernel(flags);
   read_fusions(flags);
   read_optimizer(flags);

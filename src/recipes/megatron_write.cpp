@@ -264,6 +264,7 @@ void add_precision(const Training& t, Block& block) {
   } else if (t.wide() == DataType::kBf16) {
     block.flag("--grad-reduce-in-bf16");
   }
+  block.flag_if(t.fp8_activation_input, "--activation-func-fp8-input-store");
   if (t.precision == DataType::kFp8) {
     block.value("--fp8-format", "hybrid");
     block.value("--fp8-recipe", t.fp8_recipe == "current" ? "tensorwise" : t.fp8_recipe);

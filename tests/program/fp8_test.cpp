@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/each.h"
 #include "layout/fp8_recipe.h"
@@ -240,6 +241,43 @@ TEST(Fp8, KeepsInputsOfProductsInOneByteAndItsScales) {
   c.recipe = "mxfp8";
   c.base = "dgx-b200";
   EXPECT_EQ(saved(c), in_16_bits - inputs + context + (inputs + context) / 32);
+}
+
+// Each of the g elements of a token waits in one byte instead of two; both casts move three bytes.
+TEST(Fp8, WhatSwigluReadsWaitsInOneByteWhereAsked) {
+  Fp8Case c;
+  const ByteCount in_16_bits = saved(c);
+  c.more_training = R"(, "fp8_activation_input": true)";
+  EXPECT_EQ(saved(c), in_16_bits - kTokens * kUp);
+  const Block layer = fp8_layer(c);
+  const double bytes = 3.0 * static_cast<double>(kTokens * kUp);
+  EXPECT_EQ(cast_bytes(layer, Pass::kForward, CastSubject::kStored), bytes);
+  EXPECT_EQ(cast_bytes(layer, Pass::kBackward, CastSubject::kStored), bytes);
+}
+
+// Latent attention and experts have norms that are modules of their own. Where they are made again,
+// neither the 16 bits that the router and the experts' rows come from are kept, nor the copies of
+// the two products of attention and of the shared expert. Scales that are known before need what
+// was cast with them.
+TEST(Fp8, WhereNormsAreMadeAgainNothingOfThemIsKept) {
+  for (const char* recipe : each_of(std::vector<const char*>{"blockwise", "current", "delayed"})) {
+    const Scenario scenario = scenario_from(
+        R"({"stepcast": 1, "cluster": {"base": "dgx-h100", "gpus": 1}, "model": "deepseek-v3",
+            "training": {"global_batch": 1, "sequence_length": 128, "precision": "fp8",
+            "fp8_recipe": ")" +
+        std::string(recipe) +
+        R"("}, "layout": {"recompute": {"mode": "selective", "modules": ["layernorm"]}}})");
+    const auto kept = [&](RecomputeMode mode) {
+      return total(lower_decoder_layer(scenario, mode, BackwardForm::kWhole, kind_of(scenario, 3))
+                       .pass(Pass::kForward)
+                       .memory.after);
+    };
+    const Fp8 fp8 = fp8_of(scenario);
+    const std::int64_t normed = 128 * 7168;
+    const ByteCount dropped =
+        fp8.recipe->knows_scale_before() ? 0 : 2 * normed + 3 * fp8.copy_bytes(normed);
+    EXPECT_EQ(kept(RecomputeMode::kNone) - kept(RecomputeMode::kSelective), dropped) << recipe;
+  }
 }
 
 // Copies of weights are made once a step and stay: one, or two with scales of their own.

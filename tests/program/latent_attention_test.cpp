@@ -40,11 +40,11 @@ TEST(LatentAttention, SavesWhatTheClosedFormSays) {
   const std::int64_t heads = 2 * t * a * (2 * (kPlain + kRotary) + 2 * kValue) + 4 * t * a;
   const std::int64_t mlp = 2 * t * h + 2 * t * h + 6 * t * 4 * h;  // norm's input and output
   EXPECT_EQ(saved_bytes(latent_layer(c)), 4 * t * h + latents + heads + mlp);
-  ExpertCase again = c;
+  ExpertCase again = c;  // queries, keys, values and what the norms of latents made
   again.recompute = R"({"mode":"selective","modules":["mla_up_proj"]})";
   EXPECT_EQ(
       saved_bytes(latent_layer(c)) - saved_bytes(latent_layer(again, RecomputeMode::kSelective)),
-      2 * t * a * (2 * (kPlain + kRotary) + kValue));
+      2 * t * a * (2 * (kPlain + kRotary) + kValue) + 2 * t * (kQueryRank + kLatentRank));
 }
 
 // One byte an element, cast before the kernel that reads it; the gradient of the context likewise.

@@ -179,11 +179,13 @@ TEST(MegatronImport, BuffersThatAreSizedBeforehandAndTheKernelsThatFillThem) {
       "--moe-expert-rank-capacity-factor 1.5 --moe-paged-stash --use-transformer-engine-op-fuser ";
   const SortedJson blocks = scenario_of(experts +
                                         "--fp8-format e4m3 --fp8-recipe mxfp8 --fp8-output-proj "
+                                        "--activation-func-fp8-input-store "
                                         "--moe-paged-stash-buffer-size-factor-cuda -1.25");
   EXPECT_EQ(blocks["model"]["moe"]["rank_capacity_factor"], 1.5);
   EXPECT_EQ(blocks["model"]["moe"]["stash_factor"], 1.25);
   EXPECT_EQ(blocks["model"]["moe"]["fused_mlp"], true);
   EXPECT_EQ(blocks["training"]["fp8_head"], true);
+  EXPECT_EQ(blocks["training"]["fp8_activation_input"], true);
   // In 16 bits nothing is fused, and the stash has Megatron's own size.
   const SortedJson wide = scenario_of(experts);
   EXPECT_FALSE(wide["model"]["moe"].contains("fused_mlp"));

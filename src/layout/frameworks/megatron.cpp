@@ -200,6 +200,7 @@ extern const FrameworkTraits kMegatron = {
     .offload = {.parts = true},    // --optimizer-offload-fraction
     .has_fp4 = true,               // --fp4-format
     .has_fp8_head = true,          // fp8_output_proj
+    .stores_fp8_inputs = true,     // --activation-func-fp8-input-store
     .fuses_experts = true,         // --use-transformer-engine-op-fuser
     .keeps_wide_layers = true,     // --first-last-layers-bf16
     .validates_after_step = true,  // sail-sg/zero-bubble-pipeline-parallelism
