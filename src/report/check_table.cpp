@@ -130,12 +130,13 @@ TextTable failure_table(const CheckReport& report, bool not_supported) {
   return table;
 }
 
-// Recorded runs of which the forecast says that they cannot be.
-TextTable contradiction_table(const CheckReport& report) {
+// Recorded runs of which the forecast says that they cannot be, or those that ran out of memory
+// although it is sure that they fit.
+TextTable contradiction_table(const CheckReport& report, bool out_of_memory) {
   TextTable table({{"suite", Align::kLeft}, {"case", Align::kLeft}, {"forecast", Align::kLeft}});
   std::size_t all = 0;
   for (const CaseResult& result : report.cases) {
-    if (!result.contradiction) continue;
+    if (!result.contradiction || result.measured.out_of_memory != out_of_memory) continue;
     if (all++ < kContradictions) {
       table.add_row({result.suite, result.id, name_of(*result.contradiction)});
     }
@@ -214,7 +215,12 @@ std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate
   // These are no part of the summary: a run needs no more to be recorded than that it ran.
   if (!view.summary_only) {
     add("These ran for real, although the forecast says that they are illegal or do not fit",
-        contradiction_table(report));
+        contradiction_table(report, false));
+    const auto trials = std::ranges::count_if(
+        report.cases, [](const CaseResult& result) { return result.measured.out_of_memory; });
+    add(fmt::format("Of {} that ran out of memory, these fit by the forecast",
+                    counted_text(trials, "run")),
+        contradiction_table(report, true));
   }
   if (!view.summary_only && gate.runs.size() <= kChanges)
     add("As fast as before", run_table(gate.runs));

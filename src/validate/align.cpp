@@ -42,7 +42,8 @@ std::optional<FlopsPerSecond> convention_peak(const Scenario& scenario,
 }  // namespace
 
 const char* name_of(Contradiction contradiction) {
-  return contradiction == Contradiction::kIllegal ? "illegal" : "does not fit";
+  constexpr const char* kNames[] = {"illegal", "does not fit", "fits"};
+  return kNames[static_cast<std::size_t>(contradiction)];
 }
 
 std::string publisher_of(const std::string& source) {
@@ -141,8 +142,12 @@ void align(CaseResult& result, const Scenario& scenario, const Prediction& predi
   predicted.bubble_fraction =
       convention.steady_bubble ? prediction.bubble_fraction_steady : prediction.bubble_fraction;
   result.compare();
-  if (prediction.peak_device_low > prediction.device_memory)
+  if (result.measured.out_of_memory) {
+    if (prediction.peak_device_high <= prediction.device_memory)
+      result.contradiction = Contradiction::kFits;
+  } else if (prediction.peak_device_low > prediction.device_memory) {
     result.contradiction = Contradiction::kDoesNotFit;
+  }
 }
 
 MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases) {

@@ -15,8 +15,9 @@ namespace stepcast {
 struct Prediction;
 struct Scenario;
 
-// A case contradicts itself when it ran but its scenario says that it could not.
-enum class Contradiction { kIllegal, kDoesNotFit };
+// A case contradicts itself when it ran but its scenario says that it could not, or when it ran out
+// of memory and the forecast is sure that it fits.
+enum class Contradiction { kIllegal, kDoesNotFit, kFits };
 const char* name_of(Contradiction contradiction);  // "does not fit"
 
 struct CaseResult {

@@ -14,6 +14,11 @@ void CaseFigures::check(const JsonValue& value) const {
   if (value.is_object() && value.raw().empty()) {
     value.fail(ErrorCode::kMissingKey, "a case needs one measured figure or more");
   }
+  const bool measured = tells_time() || peak_memory_bytes || bubble_fraction;
+  if (out_of_memory && measured) {
+    value.fail(ErrorCode::kIllegal, "a run that ran out of memory measured nothing",
+               "leave out_of_memory out, or the other figures");
+  }
 }
 
 void CaseErrors::check(const JsonValue& value) const {
@@ -66,7 +71,10 @@ Rows CaseFigures::fields() {
           .says("of the fullest GPU"),
       row<&F::bubble_fraction>("bubble_fraction")
           .within(0, 1)
-          .says("share of the time that the pipeline idles")};
+          .says("share of the time that the pipeline idles"),
+      row<&F::out_of_memory>("out_of_memory")
+          .unless_usual()
+          .says("it ran out of memory, and nothing was measured")};
   return rows_of<F>(all);
 }
 

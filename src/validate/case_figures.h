@@ -22,11 +22,13 @@ struct CaseFigures {
   std::optional<double> mfu = {};
   std::optional<double> peak_memory_bytes = {};
   std::optional<double> bubble_fraction = {};
+  bool out_of_memory = false;  // it ran out of memory, and nothing else was measured
 
   bool tells_time() const {
     return step_time_s || tokens_per_s_per_gpu || model_tflops_per_gpu || mfu;
   }
-  void check(const JsonValue& value) const;  // that a source states one or more
+  // That a source states one or more, or that the run had no memory for them.
+  void check(const JsonValue& value) const;
 
   static Rows fields();
 };

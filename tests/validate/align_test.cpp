@@ -120,5 +120,26 @@ TEST(Align, GivesNoErrorForWhatWasNotMeasured) {
   EXPECT_TRUE(result.errors.peak_memory);
 }
 
+// A run that ran out of memory contradicts a forecast that is sure of the contrary, and one that
+// ran a forecast that is sure that it cannot.
+TEST(Align, HoldsTheVerdictAgainstWhetherTheRunHadMemory) {
+  const auto contradiction = [](bool ran_out, ByteCount low, ByteCount high) {
+    CaseResult result;
+    result.measured.out_of_memory = ran_out;
+    Prediction prediction;
+    prediction.step_time = Seconds(1);
+    prediction.device_memory = 1000;
+    prediction.peak_device_low = low;
+    prediction.peak_device_high = high;
+    align(result, made_case_scenario(), prediction, {});
+    return result.contradiction;
+  };
+  EXPECT_EQ(contradiction(true, 800, 1000), Contradiction::kFits);
+  EXPECT_EQ(contradiction(true, 900, 1001), std::nullopt);
+  EXPECT_EQ(contradiction(true, 1001, 1100), std::nullopt);
+  EXPECT_EQ(contradiction(false, 1001, 1100), Contradiction::kDoesNotFit);
+  EXPECT_EQ(contradiction(false, 800, 1000), std::nullopt);
+}
+
 }  // namespace
 }  // namespace stepcast
