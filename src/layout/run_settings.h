@@ -65,8 +65,8 @@ struct PreemptionSettings {
 // How GPUs are rented: for as long as wanted, until the provider takes them back, or for a term.
 enum class Rental { kOnDemand, kSpot, kReserved };
 constexpr const char* name_of(Rental rental) {
-  constexpr const char* kNames[] = {"on_demand", "spot", "reserved"};
-  return kNames[static_cast<std::size_t>(rental)];
+  constexpr const char* kMarketNames[] = {"on_demand", "spot", "reserved"};
+  return kMarketNames[static_cast<std::size_t>(rental)];
 }
 
 struct RunSettings {
