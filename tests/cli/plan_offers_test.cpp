@@ -244,7 +244,8 @@ TEST(PlanOffers, RefusesWhatItCannotAnswer) {
   refused({"--clusters", "dgx-h100", "--gpus", "8", "--price", "dgx-h100=much"}, "--price");
   refused({"--clusters", "dgx-h100", "--gpus", "8", "--price", "dgx-h100=2,dgx-h100=3"},
           "dgx-h100 has two prices");
-  refused({"--clusters", "mi300x", "--gpus", "8", "--price", "mi300x=2,azure-nd-mi300x-v5=3"},
+  refused({"--clusters", "mi300x", "--gpus", "8", "--price", "mi300x=2,azure-nd-mi300x-v5=3",
+           "--quiet"},
           "two prices, under two names");
   refused({"--clusters", "dgx-h100", "--gpus", "8", "--price", "dgx-h100=2", "--set",
            "run.price_per_gpu_hour=3"},
