@@ -163,6 +163,9 @@ void draw_training(Draw& draw, Sketch& s) {
   }
   draw_documents(draw, s);
   if (draw.chance(0.1)) s.set("training.software", draw.word({"a label", "25.03", "<b>"}));
+  const bool stores_fp8 =
+      s.framework->stores_fp8_inputs && s.model.mlp == Mlp::kSwiglu && !s.fuses_experts;
+  if (draw.chance(0.2)) s.set("training.fp8_activation_input", stores_fp8 && draw.chance(0.7));
 }
 
 }  // namespace stepcast::generate
