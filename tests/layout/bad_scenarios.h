@@ -186,7 +186,7 @@ inline std::vector<BadScenario> bad_training() {
       bad("lora_targets_twice", R"({"training": {"mode": "lora", "lora_targets": ["mlp", "mlp"]}})",
           "lora_targets[1]", kBadValue, "keep one of them"),
       bad("lora_rank_alone", R"({"training": {"lora_rank": 16}})", "lora_rank", kIllegal,
-          "mode lora"),
+          "training.mode=lora, or qlora"),
       bad("lora_dropout_alone", R"({"training": {"lora_dropout": 0.1}})", "lora_dropout", kIllegal,
           "has adapters"),
       bad("lora_dropout_above_one", R"({"training": {"mode": "lora", "lora_dropout": 2}})",
