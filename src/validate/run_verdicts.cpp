@@ -38,7 +38,7 @@ bool has_parted(const RunVerdict& run, const CaseResult& result, const StepRun& 
   if (run.step_time_s <= *forecast.step_time_high_s) return false;
   const double now = run.step_time_s / *forecast.step_time_s;
   const double then = before.step_time_s / predicted_then_s.value_or(*forecast.step_time_s);
-  return now - then > slower;
+  return now / then - 1 > slower;
 }
 
 }  // namespace
