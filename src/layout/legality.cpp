@@ -79,7 +79,9 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
                        fmt::format("{} gives {} micro-batches a step", batch, s.micro_batches()),
                        fmt::format("at most {}; it counts sequences: {} tokens are {} of them",
                                    kMostMicroBatches, batch,
-                                   std::max<std::int64_t>(1, batch / s.training.sequence_length)));
+                                   std::max<std::int64_t>(
+                                       1, batch / std::max<std::int64_t>(
+                                                      1, s.training.sequence_length))));
     }
     const std::int64_t least = schedule.least_rounds * l.pp;
     if (s.micro_batches() < least) {

@@ -72,6 +72,16 @@ std::string test_name(const ::testing::TestParamInfo<testing::BadScenario>& test
 INSTANTIATE_TEST_SUITE_P(Table, BadScenarios, ::testing::ValuesIn(testing::bad_scenarios()),
                          test_name);
 
+TEST(Scenario, ABatchOfTokensWithoutALengthIsRefusedForBoth) {
+  const auto document = JsonDocument::parse(
+      R"({"stepcast": 1, "model": "gpt2", "cluster": "dgx-h100",
+          "training": {"global_batch": 4194304, "sequence_length": 0}})",
+      "tokens.json");
+  const auto scenario = read_scenario(**document, testing::source_folders());
+  ASSERT_FALSE(scenario.has_value());
+  EXPECT_NE(to_string(scenario.error()).find("training.sequence_length"), std::string::npos);
+}
+
 TEST(BadScenarioTable, HasSixtyDifferentCases) {
   std::set<std::string> texts;
   for (const auto& bad : testing::bad_scenarios()) texts.insert(bad.text);
