@@ -17,6 +17,7 @@
 
 #include "calibrate/protocol/system_file.h"
 #include "core/json_tree.h"
+#include "core/utc_date.h"
 
 namespace stepcast {
 namespace {
@@ -192,12 +193,6 @@ Json machine_identity(const MachineDescription& facts) {
   out.erase("system");
   out.erase("date");
   return out;
-}
-
-std::string utc_date(std::time_t time) {
-  std::tm parts{};
-  ::gmtime_r(&time, &parts);
-  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
 }  // namespace stepcast

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <ctime>
 #include <string>
 #include <vector>
 
@@ -42,7 +41,5 @@ Json to_json(const MachineDescription& facts);
 // The part that makes durations comparable, for calibrate/protocol/journal.h: without the date, and
 // without the system's release, which an update changes in the middle of a long calibration.
 Json machine_identity(const MachineDescription& facts);
-
-std::string utc_date(std::time_t time);
 
 }  // namespace stepcast

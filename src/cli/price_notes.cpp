@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/output.h"
+#include "core/utc_date.h"
 #include "layout/run_settings.h"
 #include "layout/scenario.h"
 
@@ -19,9 +20,7 @@ std::string today() {
   if (const char* stated = std::getenv("SOURCE_DATE_EPOCH")) {
     now = static_cast<std::time_t>(std::strtoll(stated, nullptr, 10));
   }
-  std::tm date{};
-  gmtime_r(&now, &date);
-  return fmt::format("{:04}-{:02}-{:02}", date.tm_year + 1900, date.tm_mon + 1, date.tm_mday);
+  return utc_date(now);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <map>
 #include <string_view>
 
+#include "core/text/csv_line.h"
 #include "core/unit_text.h"
 
 namespace stepcast {
@@ -37,25 +38,10 @@ constexpr Instance kInstances[] = {{"p4d.24xlarge", "aws-p4d"},
 
 constexpr std::string_view kColumns[] = {"InstanceType", "AcceleratorCount", "Price", "Region"};
 
-// Cells of a line; quotes keep commas, and stand twice for themselves.
-std::vector<std::string> cells_of(std::string_view line) {
-  std::vector<std::string> out(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      out.emplace_back();
-    } else if (c != '\r') {
-      out.back() += c;
-    }
-  }
-  return out;
-}
-
 std::string_view take_line(std::string_view& text) {
   const std::size_t end = std::min(text.find('\n'), text.size());
-  const std::string_view out = text.substr(0, end);
+  std::string_view out = text.substr(0, end);
+  if (out.ends_with('\r')) out.remove_suffix(1);
   text.remove_prefix(std::min(end + 1, text.size()));
   return out;
 }
@@ -75,7 +61,7 @@ class Catalogue {
   }
 
   void read(std::string_view line, std::int64_t number) {
-    const std::vector<std::string> cells = cells_of(line);
+    const std::vector<std::string> cells = cells_of_csv_line(line);
     if (cells.size() != width_) {
       return fail(number, fmt::format("has {} cells, and the first line {}", cells.size(), width_));
     }
@@ -146,14 +132,14 @@ class Catalogue {
 
 bool is_sky_catalogue(const std::string& text) {
   std::string_view rest = text;
-  const std::vector<std::string> head = cells_of(take_line(rest));
+  const std::vector<std::string> head = cells_of_csv_line(take_line(rest));
   return std::ranges::all_of(
       kColumns, [&](std::string_view name) { return std::ranges::find(head, name) != head.end(); });
 }
 
 Result<PriceList> read_sky_catalogue(const std::string& text, const std::string& file) {
   std::string_view rest = text;
-  Catalogue out(file, cells_of(take_line(rest)));
+  Catalogue out(file, cells_of_csv_line(take_line(rest)));
   for (std::int64_t line = 2; !rest.empty(); ++line) {
     const std::string_view next = take_line(rest);
     if (!next.empty()) out.read(next, line);

@@ -2,9 +2,9 @@
 #include "execute/initial_weights.h"
 
 #include <algorithm>
-#include <string_view>
 #include <thread>
 
+#include "core/fnv1a.h"
 #include "core/parallel.h"
 #include "layout/layout.h"
 #include "program/program.h"
@@ -19,12 +19,6 @@ std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
   x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
   return x ^ (x >> 31U);
-}
-
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
 }
 
 // Sum of four uniforms: mean 2, variance 1/3; close enough to a normal for weights.
@@ -87,7 +81,7 @@ void initial_weights(std::uint64_t seed, std::int64_t layer, const Parameter& pa
   }
   const WholePlace place(parameter, part);
   const std::uint64_t key =
-      mix(seed ^ mix(hash_of(parameter.name) ^ mix(static_cast<std::uint64_t>(layer))));
+      mix(seed ^ mix(fnv1a(parameter.name) ^ mix(static_cast<std::uint64_t>(layer))));
   const std::int64_t cores = std::thread::hardware_concurrency();
   const auto threads = static_cast<int>(std::min(cores, parameter.elements() / kOfOneThread));
   run_in_parallel(threads, static_cast<std::size_t>(parameter.rows),

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/limits.h"
+#include "core/text/csv_line.h"
 #include "logs/log_number.h"
 
 namespace stepcast {
@@ -15,28 +16,6 @@ constexpr std::size_t kMostColumns = 10000;
 bool is_rate(LogQuantity quantity) {
   return quantity == LogQuantity::kSeconds || quantity == LogQuantity::kStepsPerSecond ||
          quantity == LogQuantity::kTokensPerSecondPerGpu;
-}
-
-// The cells of a line (RFC 4180), without their quotes.
-std::vector<std::string> cells_of(std::string_view line) {
-  std::vector<std::string> out(1);
-  bool is_quoted = false;
-  for (std::size_t at = 0; at < line.size(); ++at) {
-    const char c = line[at];
-    if (c == '"') {
-      if (is_quoted && at + 1 < line.size() && line[at + 1] == '"') {
-        out.back() += line[++at];
-      } else {
-        is_quoted = !is_quoted;
-      }
-    } else if (c == ',' && !is_quoted) {
-      if (out.size() == kMostColumns) return out;
-      out.emplace_back();
-    } else {
-      out.back() += c;
-    }
-  }
-  return out;
 }
 
 // "RUN - metric" is a chart's column; its least and greatest stand beside it.
@@ -52,7 +31,9 @@ const LogColumn* column_named(std::string_view name) {
 
 std::vector<const LogColumn*> columns_of(std::string_view header) {
   std::vector<const LogColumn*> out;
-  for (const std::string& name : cells_of(header)) out.push_back(column_named(name));
+  for (const std::string& name : cells_of_csv_line(header, kMostColumns)) {
+    out.push_back(column_named(name));
+  }
   return out;
 }
 
@@ -85,7 +66,7 @@ LogTable::LogTable(std::string_view header)
 void LogTable::take(std::string_view line, LogSteps& steps, TrainingLog& log) {
   LoggedStep row;
   std::optional<double> step, rate, clock;
-  const auto cells = cells_of(line);
+  const auto cells = cells_of_csv_line(line, kMostColumns);
   for (std::size_t i = 0; i < std::min(cells.size(), columns_.size()); ++i) {
     if (columns_[i] == nullptr || cells[i].empty()) continue;
     auto value = leading_number(cells[i]);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/data_name.h"
+#include "core/fnv1a.h"
 #include "core/read_rows.h"
 #include "core/row_types.h"
 #include "core/text/escape.h"
@@ -27,17 +28,13 @@ std::string group_of(const SortedJson& scenario) {
   return json_text(group);
 }
 
-// FNV-1a of 64 bits over what is forecast, without the profile that prices it.
+// Tells what is forecast, without the profile that prices it.
 std::string fingerprint_of(const SortedJson& scenario) {
   SortedJson stated;
   for (const char* key : {"model", "cluster", "training", "layout"}) {
     stated[key] = scenario.value(key, SortedJson());
   }
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : json_text(stated)) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x}", fnv1a(json_text(stated)));
 }
 
 void complete(SuiteCase& one, const std::string& publisher, const CaseErrors& of_suite) {

@@ -7,6 +7,7 @@
 
 #include "core/json_tree.h"
 #include "core/temporary_folder.h"
+#include "core/utc_date.h"
 
 namespace stepcast {
 namespace {

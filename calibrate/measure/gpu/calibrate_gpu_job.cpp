@@ -33,6 +33,7 @@
 #include "core/json_tree.h"
 #include "core/read_rows.h"
 #include "core/text/escape.h"
+#include "core/utc_date.h"
 #include "core/write_rows.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/cuda_kernels.h"
