@@ -172,8 +172,8 @@ Json case_of(const ImportedLog& imported, const std::string& id, const DataFolde
   out["tags"] = std::vector<std::string>{tag_of(tool.name)};
   out["assumed"] = Json::array();
   if (tool.assumed != nullptr) out["assumed"].push_back(tool.assumed);
-  out["notes"] =
-      fmt::format("Median of {}; lines {}.", spread_words(imported), left_out_words(imported));
+  out["notes"] = fmt::format("{}{}; lines {}.", kNotesOfALog, spread_words(imported),
+                             left_out_words(imported));
   if (measured.peak_memory_bytes && !imported.log.most_allocated_bytes) {
     out["convention"] = Json{{"memory", "reserved"}};
   }

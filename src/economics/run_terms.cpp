@@ -80,8 +80,10 @@ void TermsBuilder::price() {
   out_.dollars_per_gpu_hour = run_.price_per_gpu_hour;
   if (out_.dollars_per_gpu_hour) return;
   // Nodes that the provider takes back have another price than those that it lets for long.
-  const bool is_taken_back = run_.preemption && run_.rental == Rental::kOnDemand;
-  const Rental rental = is_taken_back && price && price->spot ? Rental::kSpot : run_.rental;
+  const bool is_taken_back = run_.preemption && !run_.rental;
+  const Rental rental = is_taken_back && price && price->spot
+                            ? Rental::kSpot
+                            : run_.rental.value_or(Rental::kOnDemand);
   const auto asked = price ? price->asked(rental) : std::nullopt;
   if (!asked) {
     out_.no_price = why_no_price(spec_, rental);

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "core/text/csv_line.h"
 #include "core/unit_text.h"
@@ -14,9 +15,11 @@
 namespace stepcast {
 namespace {
 
-// Instances of the clouds' own names that are shipped clusters.
+// Instances of the clouds' own names that are shipped clusters. Google's cost as much as their host
+// and eight of their accelerators, which stand in rows of their own.
 struct Instance {
   std::string_view type, cluster;
+  std::string_view accelerator = {};
 };
 constexpr Instance kInstances[] = {{"p4d.24xlarge", "aws-p4d"},
                                    {"p4de.24xlarge", "aws-p4de"},
@@ -27,14 +30,16 @@ constexpr Instance kInstances[] = {{"p4d.24xlarge", "aws-p4d"},
                                    {"Standard_ND96asr_v4", "azure-nd-a100-v4"},
                                    {"Standard_ND96isr_H100_v5", "azure-nd-h100-v5"},
                                    {"Standard_ND96isr_MI300X_v5", "azure-nd-mi300x-v5"},
-                                   {"a2-highgpu-8g", "gcp-a2-high"},
-                                   {"a2-ultragpu-8g", "gcp-a2-ultra"},
-                                   {"a3-highgpu-8g", "gcp-a3-high"},
-                                   {"a3-megagpu-8g", "gcp-a3-mega"},
-                                   {"a3-ultragpu-8g", "gcp-a3-ultra"},
+                                   {"a2-highgpu-8g", "gcp-a2-high", "A100"},
+                                   {"a2-ultragpu-8g", "gcp-a2-ultra", "A100-80GB"},
+                                   {"a3-highgpu-8g", "gcp-a3-high", "H100"},
+                                   {"a3-megagpu-8g", "gcp-a3-mega", "H100-MEGA"},
+                                   {"a3-ultragpu-8g", "gcp-a3-ultra", "H200"},
                                    {"BM.GPU.A100-v2.8", "oci-a100"},
                                    {"BM.GPU.H100.8", "oci-h100"},
                                    {"gpu_8x_h100_sxm5", "lambda-h100"}};
+
+constexpr double kGpusOfHost = 8;  // of each instance above
 
 constexpr std::string_view kColumns[] = {"InstanceType", "AcceleratorCount", "Price", "Region"};
 
@@ -46,12 +51,36 @@ std::string_view take_line(std::string_view& text) {
   return out;
 }
 
-struct Row {
-  double price = 0;  // of the instance
-  std::optional<double> spot = {};
-  double gpus = 0;
-  std::string region;
+struct Dollars {
+  std::optional<double> on_demand, spot;
 };
+
+// Sums are known where both parts are.
+Dollars operator+(const Dollars& a, const Dollars& b) {
+  const auto sum = [](std::optional<double> x, std::optional<double> y) {
+    return x && y ? std::optional(*x + *y) : std::nullopt;
+  };
+  return {sum(a.on_demand, b.on_demand), sum(a.spot, b.spot)};
+}
+
+struct Cheapest {
+  std::optional<double> dollars;  // a GPU
+  std::string region;
+
+  void take(std::optional<double> offered, double gpus, const std::string& where) {
+    if (!offered || (dollars && *dollars <= *offered / gpus)) return;
+    dollars = *offered / gpus;
+    region = where;
+  }
+};
+
+// The lowest prices of a cluster; they may be of two regions.
+struct Lowest {
+  Cheapest on_demand, spot;
+};
+
+// A region and a zone of it.
+using Zone = std::pair<std::string, std::string>;
 
 class Catalogue {
  public:
@@ -65,32 +94,36 @@ class Catalogue {
     if (cells.size() != width_) {
       return fail(number, fmt::format("has {} cells, and the first line {}", cells.size(), width_));
     }
-    const auto instance =
-        std::ranges::find(kInstances, cell(cells, "InstanceType"), &Instance::type);
-    if (instance == std::end(kInstances)) return;
-    const auto price = dollars(cells, "Price", number),
-               gpus = dollars(cells, "AcceleratorCount", number);
-    const auto spot = dollars(cells, "SpotPrice", number);
-    if (!gpus || *gpus < 1) return;
-    Row& best = rows_[instance->cluster];
-    if (price && (best.price == 0 || *price < best.price)) {
-      best.price = *price;
-      best.region = cell(cells, "Region");
+    const std::string type = cell(cells, "InstanceType");
+    const auto instance = std::ranges::find(kInstances, type, &Instance::type);
+    const bool is_instance = instance != std::end(kInstances);
+    if (!is_instance && !type.empty()) return;
+    const auto gpus = positive(cells, "AcceleratorCount", number);
+    const Dollars dollars{positive(cells, "Price", number), positive(cells, "SpotPrice", number)};
+    const Zone zone{cell(cells, "Region"), cell(cells, "AvailabilityZone")};
+    if (is_instance && gpus) {
+      take(instance->cluster, dollars, *gpus, zone);
+    } else if (is_instance) {
+      hosts_[{type, zone}] = dollars;
+    } else if (gpus == kGpusOfHost) {
+      accelerators_[{cell(cells, "AcceleratorName"), zone}] = dollars;
     }
-    if (spot && (!best.spot || *spot < *best.spot)) best.spot = spot;
-    best.gpus = *gpus;
   }
 
-  Result<PriceList> list() const {
+  Result<PriceList> list() {
     if (!errors_.empty()) return failure(errors_);
+    add_hosts();
     PriceList out;
-    for (const auto& [cluster, row] : rows_) {
-      if (row.price == 0) continue;
+    for (const auto& [cluster, lowest] : lowest_) {
+      if (!lowest.on_demand.dollars) continue;
       Price& one = out.emplace_back();
       one.cluster = cluster;
-      one.dollars_per_gpu_hour = row.price / row.gpus;
-      if (row.spot) one.spot = *row.spot / row.gpus;
-      one.provider = fmt::format("SkyPilot's catalogue, {}", row.region);
+      one.dollars_per_gpu_hour = *lowest.on_demand.dollars;
+      one.spot = lowest.spot.dollars;
+      one.provider = fmt::format("SkyPilot's catalogue, {}", lowest.on_demand.region);
+      if (one.spot && lowest.spot.region != lowest.on_demand.region) {
+        one.provider += fmt::format(", spot in {}", lowest.spot.region);
+      }
       one.as_of = "undated";
       one.source = file_;
     }
@@ -100,17 +133,35 @@ class Catalogue {
   }
 
  private:
+  using Part = std::pair<std::string, Zone>;
+
+  void take(std::string_view cluster, const Dollars& dollars, double gpus, const Zone& zone) {
+    Lowest& lowest = lowest_[cluster];
+    lowest.on_demand.take(dollars.on_demand, gpus, zone.first);
+    lowest.spot.take(dollars.spot, gpus, zone.first);
+  }
+  // Hosts of zones that also have their accelerators.
+  void add_hosts() {
+    for (const auto& [host, dollars] : hosts_) {
+      const auto& [type, zone] = host;
+      const auto instance = std::ranges::find(kInstances, type, &Instance::type);
+      const auto found = accelerators_.find({std::string(instance->accelerator), zone});
+      if (found == accelerators_.end()) continue;
+      take(instance->cluster, dollars + found->second, kGpusOfHost, zone);
+    }
+  }
   std::string cell(const std::vector<std::string>& cells, std::string_view name) const {
     const auto at = columns_.find(std::string(name));
     return at == columns_.end() ? "" : cells[at->second];
   }
-  // Nothing where the cell is empty.
-  std::optional<double> dollars(const std::vector<std::string>& cells, std::string_view name,
-                                std::int64_t number) {
+  // Nothing where the cell is empty or zero, as where a price is not known.
+  std::optional<double> positive(const std::vector<std::string>& cells, std::string_view name,
+                                 std::int64_t number) {
     const std::string text = cell(cells, name);
     if (text.empty()) return std::nullopt;
     const auto out = parse_count(text);
-    if (out && *out >= 0 && *out <= 1e6) return *out;
+    if (out && *out == 0) return std::nullopt;
+    if (out && *out > 0 && *out <= 1e6) return *out;
     fail(number, fmt::format("'{}' is no {}", text, name));
     return std::nullopt;
   }
@@ -124,7 +175,8 @@ class Catalogue {
   const std::string& file_;
   std::map<std::string, std::size_t, std::less<>> columns_;
   std::size_t width_ = 0;
-  std::map<std::string_view, Row> rows_;
+  std::map<std::string_view, Lowest> lowest_;
+  std::map<Part, Dollars> hosts_, accelerators_;  // of Google, by their names
   Errors errors_;
 };
 

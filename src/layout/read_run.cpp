@@ -134,7 +134,7 @@ Rows RunSettings::fields() {
   static constexpr Row all[] = {
       row<&F::tokens>("tokens").within(1, kMaxTokens),
       row<&F::price_per_gpu_hour>("price_per_gpu_hour").within(0, kMaxDollars),
-      row<&F::rental>("rental").unless_usual(),
+      row<&F::rental>("rental"),
       row<&F::rented_together>("rented_together").within(1, kMaxNodes),
       row<&F::deadline>("deadline").with_unit(),
       row<&F::budget>("budget").within(0, kMaxDollars),

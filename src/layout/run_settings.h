@@ -71,8 +71,8 @@ constexpr const char* name_of(Rental rental) {
 
 struct RunSettings {
   std::optional<double> tokens;  // also where examples, epochs and tokens of an example are given
-  std::optional<double> price_per_gpu_hour;  // dollars
-  Rental rental = Rental::kOnDemand;
+  std::optional<double> price_per_gpu_hour;     // dollars
+  std::optional<Rental> rental;                 // absent: spot where nodes are taken back
   std::optional<std::int64_t> rented_together;  // GPUs; absent: as the price says, else a node's
   std::optional<Seconds> deadline;
   std::optional<double> budget;                 // dollars

@@ -60,7 +60,7 @@ constexpr std::array kFigures{
     Figure{"mfu_causal", "causal MFU", FigureUnit::kFraction, FigureGroup::kUse,
            number_of<&Prediction::mfu_causal>,
            "MFU with attention counted as a causal mask leaves it, half; tables and pages show it "
-           "from 32768 tokens on",
+           "from 32768 tokens on, and where it is below 85 % of mfu",
            kForecastRow | kComparedRows | kPlanRows, "mfu_causal", Better::kMore},
     Figure{"hfu", "HFU", FigureUnit::kFraction, FigureGroup::kUse, number_of<&Prediction::hfu>,
            "hardware FLOPs over that peak; also left out where the full count is "

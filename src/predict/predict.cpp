@@ -31,8 +31,10 @@ namespace {
 
 // Four steps are enough for 997 of 1,000 random scenarios, and sixteen for 999.
 constexpr std::int32_t kMaxSteps = 16;
-// From here on the full count of attention says more than kernels do by tens of per cent.
+// A sequence is long from here on, or where a causal mask leaves less than so much of the work: the
+// full count then says more than kernels do by tens of per cent.
 constexpr std::int64_t kReadsCausal = 32768;
+constexpr double kCausalShare = 0.85;
 
 // One class for the rank, in no group and on no link.
 Symmetry class_of_one(RankId rank, const RankGrid& grid) {
@@ -67,7 +69,11 @@ class Predictor {
       : scenario_(scenario),
         pricing_(pricing),
         profile_(pricing.kernels.profile()),
-        options_(options) {}
+        options_(options) {
+    if (const std::string& left_out = options.without_errors_of; !left_out.empty()) {
+      others_ = pricing.errors.without(left_out);
+    }
+  }
 
   Result<Prediction> run();
 
@@ -87,11 +93,13 @@ class Predictor {
   Result<void> keep_trace(const SimulationInput& input, const Simulation& simulation);
   void read_lost_on_links();
   void read_waterfall(const ClassTimeline& critical);
+  const MeasuredErrors& errors() const { return others_ ? *others_ : pricing_.errors; }
 
   const Scenario& scenario_;
   const Pricing& pricing_;
   const Profile& profile_;
   const PredictOptions& options_;
+  std::optional<MeasuredErrors> others_;  // where those of one publisher are left out
   std::vector<ClassTimeline> last_;
   Prediction out_;
 };
@@ -195,8 +203,8 @@ void Predictor::read_times(const SimulationInput& input, const Simulation& simul
 
   std::array<Seconds, kCurves> by_curve = timeline.work.by_curve;
   by_curve[static_cast<std::size_t>(Curve::kHost)] += timeline.parts.other;
-  Interval interval = interval90(out_.step_time, by_curve, profile_.sigma, mechanisms_of(scenario_),
-                                 pricing_.errors);
+  Interval interval =
+      interval90(out_.step_time, by_curve, profile_.sigma, mechanisms_of(scenario_), errors());
   out_.step_time_low = interval.low;
   out_.step_time_high = interval.high;
   out_.unproven = std::move(interval.unproven);
@@ -268,7 +276,9 @@ void Predictor::read_rates(const Program& program) {
     const double whole = time * gpus * peak->value();
     out_.mfu_causal = model_flops(scenario_, true).value() / whole;
     out_.hfu_causal = hardware_flops(scenario_, program, true).value() / whole;
-    out_.reads_causal = !causal && scenario_.training.sequence_length >= kReadsCausal;
+    const bool is_long = scenario_.training.sequence_length >= kReadsCausal ||
+                         out_.mfu_causal < kCausalShare * out_.mfu;
+    out_.reads_causal = !causal && is_long;
   }
 }
 
@@ -301,7 +311,7 @@ void Predictor::read_memory() {
   const bool is_cpu = scenario_.cluster.spec.accelerator.is_cpu();
   const MemoryInterval memory =
       is_cpu ? MemoryInterval{out_.peak_device, out_.peak_device}
-             : memory_interval90(out_.peak_device, mechanisms_of(scenario_), pricing_.errors);
+             : memory_interval90(out_.peak_device, mechanisms_of(scenario_), errors());
   out_.peak_device_low = std::min(memory.low, least);
   out_.peak_device_high = memory.high;
 }
@@ -409,9 +419,6 @@ Result<Prediction> predict(const Scenario& scenario, const DataFolders& folders,
                            const PredictOptions& options) {
   auto pricing = make_pricing(scenario, folders, options.own_kernels);
   if (!pricing) return failure(pricing.error());
-  if (const std::string& left_out = options.without_errors_of; !left_out.empty()) {
-    (*pricing)->errors = (*pricing)->errors.without(left_out);
-  }
   return predict(scenario, **pricing, options);
 }
 

@@ -94,7 +94,7 @@ struct Prediction {
   double mfu = 0;
   double hfu = 0;  // infinite where the count is more than the device can have executed
   double mfu_causal = 0, hfu_causal = 0;  // with attention counted as a causal mask leaves it
-  // Sequences so long that attention in full is most of the count: people read the causal ones.
+  // Sequences are long, or the causal count is much less: people read the causal ones.
   bool reads_causal = false;
   double bubble_fraction = 0;
   double bubble_fraction_steady = 0;

@@ -23,10 +23,10 @@ Json run_object(const RunVerdict& run) {
   Json out;
   out["case"] = run.key;
   out["verdict"] = name_of(run.state);
-  out["step_time_s"] = run.step_time_s;
+  if (run.step_time_s > 0) out["step_time_s"] = run.step_time_s;
   if (run.before_s > 0) out["before_s"] = run.before_s;
   if (!run.other.empty()) out["other"] = run.other;
-  if (run.before_s > 0 && run.other.empty()) {
+  if (run.before_s > 0 && run.step_time_s > 0 && run.other.empty()) {
     out["change"] = run.change;
     out["allowed"] = run.allowed;
   }
@@ -35,7 +35,9 @@ Json run_object(const RunVerdict& run) {
 }
 
 std::string run_words(const RunVerdict& run) {
-  const auto seconds = [](double s) { return time_text(Seconds(s)); };
+  const auto seconds = [](double s) {
+    return s > 0 ? time_text(Seconds(s)) : std::string("ran out of memory");
+  };
   switch (run.state) {
     case RunState::kFirst:
       return fmt::format("{}, the first", seconds(run.step_time_s));
@@ -45,6 +47,8 @@ std::string run_words(const RunVerdict& run) {
     case RunState::kSame:
       return fmt::format("{}, was {}: {:+.1f} %, within {:.1f} %", seconds(run.step_time_s),
                          seconds(run.before_s), 100 * run.change, 100 * run.allowed);
+    case RunState::kOutOfMemory:
+      return fmt::format("ran out of memory, was {}", seconds(run.before_s));
     case RunState::kFaster:
     case RunState::kSlower:
       break;
@@ -57,6 +61,9 @@ std::vector<Finding> broken_runs(const std::vector<RunVerdict>& runs) {
   std::vector<RunVerdict> worst(runs);
   std::ranges::stable_sort(worst, std::greater(), &RunVerdict::change);
   std::vector<Finding> out;
+  for (const RunVerdict& run : runs) {
+    if (run.state == RunState::kOutOfMemory) out.push_back({run.key, run_words(run)});
+  }
   for (const RunVerdict& run : worst) {
     if (run.state == RunState::kSlower || run.state == RunState::kOtherWork) {
       out.push_back({run.key, run_words(run)});
@@ -82,8 +89,8 @@ std::vector<Finding> faster_runs(const std::vector<RunVerdict>& runs) {
 
 std::string runs_line(const std::vector<RunVerdict>& runs) {
   std::string out;
-  for (const RunState state : {RunState::kSlower, RunState::kOtherWork, RunState::kFaster,
-                               RunState::kSame, RunState::kFirst}) {
+  for (const RunState state : {RunState::kOutOfMemory, RunState::kSlower, RunState::kOtherWork,
+                               RunState::kFaster, RunState::kSame, RunState::kFirst}) {
     if (const std::size_t count = count_of(runs, state); count > 0) {
       out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, name_of(state));
     }
@@ -94,7 +101,9 @@ std::string runs_line(const std::vector<RunVerdict>& runs) {
 std::string forecasts_line(const std::vector<RunVerdict>& runs) {
   const auto inside = std::ranges::count(runs, true, &RunVerdict::inside);
   const auto parted = std::ranges::count(runs, true, &RunVerdict::parted);
-  return fmt::format("{} of {} inside the interval, {} parted", inside, runs.size(), parted);
+  const auto timed =
+      std::ranges::count_if(runs, [](const RunVerdict& run) { return run.step_time_s > 0; });
+  return fmt::format("{} of {} inside the interval, {} parted", inside, timed, parted);
 }
 
 }  // namespace stepcast

@@ -24,10 +24,10 @@ constexpr const char* kAllCases = "all";  // the row of every case
 
 std::string key_of(const CaseResult& result) { return baseline_key(result.suite, result.id); }
 
-// Tags have no row: they are views of the same cases and would only repeat them.
-// What a later check holds a run against; a throughput has become a step time.
+// Keeps what a later check holds a run against; a throughput has become a step time.
 CaseFigures recorded(const CaseFigures& measured) {
   CaseFigures out;
+  out.out_of_memory = measured.out_of_memory;
   for (const auto figure :
        {&CaseFigures::step_time_s, &CaseFigures::step_time_spread, &CaseFigures::steps,
         &CaseFigures::peak_memory_bytes, &CaseFigures::bubble_fraction}) {
@@ -36,6 +36,7 @@ CaseFigures recorded(const CaseFigures& measured) {
   return out;
 }
 
+// Tags have no row: they are views of the same cases and would only repeat them.
 Baseline baseline_of(const CheckReport& report) {
   Baseline out;
   const auto add_row = [&](const std::string& name, const SummaryRow& row) {
@@ -82,7 +83,15 @@ Errors no_suite_in_common(const std::vector<std::string>& suites, const Baseline
            file, "summary", "name the baseline of these suites, or a new file with --update"}};
 }
 
-void compare_rows(const Summary& summary, const Baseline& baseline, BaselineComparison& out) {
+// Which figures of rows follow from what a baseline has of its cases: it has neither intervals nor
+// bubbles nor groups.
+bool follows_from_cases(std::string_view metric) {
+  return metric.starts_with("step_time.") || metric.starts_with("peak_memory.") ||
+         metric == "failed" || metric == "not_supported";
+}
+
+void compare_rows(const Summary& summary, const Baseline& baseline, bool all_figures,
+                  BaselineComparison& out) {
   for (const auto& [name, metrics] : baseline.rows) {
     const SummaryRow* row = row_of(summary, name);
     if (!row) {
@@ -90,6 +99,7 @@ void compare_rows(const Summary& summary, const Baseline& baseline, BaselineComp
       continue;
     }
     for (const auto& [metric, before] : metrics) {
+      if (!all_figures && !follows_from_cases(metric)) continue;
       const auto now = metric_of(*row, metric);
       const std::string title = fmt::format("{}: {}", name, metric);
       if (!now) {
@@ -120,6 +130,34 @@ std::vector<CaseResult> as_measured_then(const std::vector<CaseResult>& cases,
     for (const JudgedFigure& figure : judged_figures()) {
       one.measured.*figure.value = (*was->second.measured).*figure.value;
     }
+    one.compare();
+  }
+  return out;
+}
+
+// The cases, with the forecasts of the baseline for those whose scenario is another since: rows of
+// the others are compared all the same.
+struct OldForecasts {
+  std::vector<CaseResult> cases;
+  std::size_t replaced = 0;
+  bool rows_known = true;  // no case of another scenario could not be predicted
+};
+OldForecasts with_old_forecasts(const std::vector<CaseResult>& then, const Baseline& baseline) {
+  OldForecasts out{then};
+  for (CaseResult& one : out.cases) {
+    const Baseline::Case& was = baseline.cases.at(key_of(one));
+    if (!has_other_scenario(one, was)) continue;
+    ++out.replaced;
+    if (!was.step_time_s) {
+      out.rows_known = false;
+      continue;
+    }
+    one.failed.clear();
+    one.not_supported = false;
+    one.predicted = CaseFigures{.step_time_s = was.step_time_s,
+                                .step_time_low_s = was.step_time_s,
+                                .step_time_high_s = was.step_time_s,
+                                .peak_memory_bytes = was.peak_memory_bytes};
     one.compare();
   }
   return out;
@@ -220,10 +258,10 @@ Result<Baseline> read_baseline(const std::string& text, const std::string& file,
 BaselineComparison compare_with_baseline(const CheckReport& report, const Baseline& baseline) {
   BaselineComparison out;
   const std::vector<CaseResult> then = as_measured_then(report.cases, baseline);
-  const bool is_same = std::ranges::none_of(then, [&](const CaseResult& one) {
-    return has_other_scenario(one, baseline.cases.at(key_of(one)));
-  });
-  if (is_same) compare_rows(summarise(then), baseline, out);
+  const auto with_old = with_old_forecasts(then, baseline);
+  if (with_old.rows_known) {
+    compare_rows(summarise(with_old.cases), baseline, with_old.replaced == 0, out);
+  }
   std::vector<CaseResult> all = then;
   for (const CaseResult& one : report.cases) {
     if (!baseline.cases.contains(key_of(one))) all.push_back(one);

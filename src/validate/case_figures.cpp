@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/case_figures.h"
 
+#include <algorithm>
 #include <array>
 
 #include "core/error.h"
@@ -9,12 +10,24 @@
 #include "core/row_types.h"
 
 namespace stepcast {
+namespace {
+
+// No key but those that say how something was measured, and not what.
+bool says_how_alone(const SortedJson& measured) {
+  return std::ranges::all_of(measured.items(), [](const auto& item) {
+    return item.first == "steps" || item.first == "step_time_spread" ||
+           item.first == "out_of_memory";
+  });
+}
+
+}  // namespace
 
 void CaseFigures::check(const JsonValue& value) const {
-  if (value.is_object() && value.raw().empty()) {
-    value.fail(ErrorCode::kMissingKey, "a case needs one measured figure or more");
-  }
   const bool measured = tells_time() || peak_memory_bytes || bubble_fraction;
+  if (value.is_object() && !measured && !out_of_memory && says_how_alone(value.raw())) {
+    value.fail(ErrorCode::kMissingKey, "a case needs one measured figure or more",
+               "a time, a throughput, memory or a bubble");
+  }
   if (out_of_memory && measured) {
     value.fail(ErrorCode::kIllegal, "a run that ran out of memory measured nothing",
                "leave out_of_memory out, or the other figures");

@@ -20,6 +20,7 @@ std::optional<Before> before_of(const CaseResult& result, const Baseline* baseli
   if (baseline != nullptr) {
     const auto found = baseline->cases.find(baseline_key(result.suite, result.id));
     if (found != baseline->cases.end() && found->second.measured) {
+      if (found->second.measured->out_of_memory) return std::nullopt;  // as it was accepted
       const auto run = step_run_of(*found->second.measured, found->second.work);
       if (run) return Before{*run, found->second.step_time_s};
     }
@@ -41,6 +42,20 @@ bool has_parted(const RunVerdict& run, const CaseResult& result, const StepRun& 
   return now / then - 1 > slower;
 }
 
+// Nothing to hold against a run that was never faster: none was there, or it had no memory either.
+std::optional<RunVerdict> verdict_without_memory(const CaseResult& result,
+                                                 const Baseline* baseline) {
+  const auto before = before_of(result, baseline);
+  if (!result.measured.out_of_memory || !before) return std::nullopt;
+  RunVerdict out;
+  out.key = baseline_key(result.suite, result.id);
+  out.state = RunState::kOutOfMemory;
+  out.before_s = before->run.step_time_s;
+  if (result.work && before->run.work) out.other = other_work(*before->run.work, *result.work);
+  if (!out.other.empty()) out.state = RunState::kOtherWork;
+  return out;
+}
+
 }  // namespace
 
 std::optional<StepRun> step_run_of(const CaseFigures& measured,
@@ -59,7 +74,8 @@ std::optional<StepRun> step_run_of(const CaseFigures& measured,
 }
 
 const char* name_of(RunState state) {
-  static constexpr std::array kNames = {"first", "as fast", "faster", "slower", "another run"};
+  static constexpr std::array kNames = {"first",  "as fast",     "faster",
+                                        "slower", "another run", "out of memory"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -84,7 +100,10 @@ std::vector<RunVerdict> judge_runs(const CheckReport& report, const Baseline* ba
   std::vector<RunVerdict> out;
   for (const CaseResult& result : report.cases) {
     const auto measured = result.compared_step_time_s();
-    if (!measured) continue;
+    if (!measured) {
+      if (auto without = verdict_without_memory(result, baseline)) out.push_back(*without);
+      continue;
+    }
     RunVerdict& run = out.emplace_back();
     run.key = baseline_key(result.suite, result.id);
     run.step_time_s = *measured;

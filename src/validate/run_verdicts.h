@@ -16,20 +16,21 @@ namespace stepcast {
 // a few per cent.
 inline constexpr double kUsualSlower = 0.04;
 
-enum class RunState { kFirst, kSame, kFaster, kSlower, kOtherWork };
+enum class RunState { kFirst, kSame, kFaster, kSlower, kOtherWork, kOutOfMemory };
 const char* name_of(RunState state);  // "slower"
 
 struct RunVerdict {
   std::string key;  // baseline_key()
   RunState state = RunState::kFirst;
-  double step_time_s = 0, before_s = 0;  // before: 0 where nothing is compared
-  double change = 0;                     // relative; above 0 is slower
-  double allowed = 0;                    // the change that tolerance and spread leave
-  std::string other;                     // how the work differs
+  double step_time_s = 0;  // 0 where the run ran out of memory
+  double before_s = 0;     // 0 where nothing is compared
+  double change = 0;       // relative; above 0 is slower
+  double allowed = 0;      // the change that tolerance and spread leave
+  std::string other;       // how the work differs
   // Against the forecast.
   std::optional<double> predicted_s;
   bool inside = false;  // of its interval
-  bool parted = false;  // slower than the interval, and further from it than the run before
+  bool parted = false;  // slower than the interval, and further off the forecast than before
 };
 
 // How long the median step of a run took.
@@ -44,9 +45,10 @@ void compare_runs(const StepRun& now, const StepRun& before, double slower, RunV
 // The run that a case of a suite records. Nothing where it tells no step time without a forecast.
 std::optional<StepRun> step_run_of(const CaseFigures& measured, const std::optional<RunWork>& work);
 
-// Goes through the cases with a step time, in their order. A run is held against that of the
-// baseline, or without one against the last that its suite knows. It is slower beyond `slower` and
-// beyond three standard errors of the two medians.
+// Goes through the cases that a forecast stands beside, in their order. A run is held against that
+// of the baseline, or without one against the last with a step time that its suite knows. It is
+// slower beyond `slower` and beyond three standard errors of the two medians. One without a step
+// time has a verdict where it ran out of memory and the run before did not.
 std::vector<RunVerdict> judge_runs(const CheckReport& report, const Baseline* baseline,
                                    double slower = kUsualSlower);
 

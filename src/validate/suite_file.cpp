@@ -36,6 +36,45 @@ Json earlier_run(const Json& known, const DataFolders& folders) {
   return out;
 }
 
+// Whether a log is the one that made the case. A suite may tell less of it than is read today.
+bool is_same_run(const Json& known, const Json& one) {
+  const Json& measured = one["measured"];
+  return known["source"] == one["source"] &&
+         std::ranges::all_of(known["measured"].items(), [&](const auto& figure) {
+           return measured.contains(figure.first) && measured[figure.first] == figure.second;
+         });
+}
+
+// The texts of both, each once.
+Json joined(const Json& known, const Json& more) {
+  Json out = known;
+  for (const Json& text : more) {
+    if (std::ranges::find(out, text) == out.end()) out.push_back(text);
+  }
+  return out;
+}
+
+// A case's later runs keep its limits, labels and notes, what it assumes, and how its figures are
+// stated, as people wrote them. Which memory a log tells is the log's to say.
+void keep_what_people_wrote(const Json& known, Json& one) {
+  for (const char* key : {"publisher", "tolerance"}) {
+    if (known.contains(key)) one[key] = known[key];
+  }
+  for (const char* key : {"tags", "assumed"}) {
+    if (known.contains(key)) one[key] = joined(known[key], one.value(key, Json::array()));
+  }
+  const std::string notes = known.value("notes", std::string());
+  if (!notes.empty() && !notes.starts_with(kNotesOfALog)) one["notes"] = notes;
+  if (!known.contains("convention")) return;
+  Json convention = Json::object();
+  for (const auto& [key, value] : known["convention"].items()) {
+    if (key != "memory") convention[key] = value;
+  }
+  const Json read = one.value("convention", Json::object());
+  for (const auto& [key, value] : read.items()) convention[key] = value;
+  if (!convention.empty()) one["convention"] = std::move(convention);
+}
+
 }  // namespace
 
 Result<SuiteFile> SuiteFile::open(const std::string& file) {
@@ -61,13 +100,9 @@ void SuiteFile::add(Json one, const DataFolders& folders) {
   for (Json& known : cases) {
     if (known["id"] != one["id"]) continue;
     Json earlier = known.value("earlier", Json::array());
-    if (known["measured"] != one["measured"] || known["source"] != one["source"]) {
-      earlier.push_back(earlier_run(known, folders));
-    }
+    if (!is_same_run(known, one)) earlier.push_back(earlier_run(known, folders));
     if (!earlier.empty()) one["earlier"] = std::move(earlier);
-    for (const char* key : {"publisher", "tolerance"}) {
-      if (known.contains(key)) one[key] = known[key];
-    }
+    keep_what_people_wrote(known, one);
     known = std::move(one);
     return;
   }

@@ -90,10 +90,38 @@ TEST(Prices, ACatalogueOfSkyPilotIsReadAsItIs) {
   ASSERT_NE(price, nullptr);
   EXPECT_EQ(price->dollars_per_gpu_hour, 6);
   EXPECT_EQ(price->spot, 3);
-  EXPECT_EQ(price->provider, "SkyPilot's catalogue, us-east-2");
+  EXPECT_EQ(price->provider, "SkyPilot's catalogue, us-east-2, spot in us-east-1");
+  // A price of zero is one that is not known.
+  EXPECT_FALSE(load("p5.48xlarge,192.0,2048.0,H100,8.0,,0.0,0.0,us-east-1,a\n").has_value());
   EXPECT_FALSE(load("m5.large,2.0,8.0,,,,0.096,0.03,us-east-1,a\n").has_value());
   EXPECT_FALSE(load("p5.48xlarge,192.0\n").has_value());
   EXPECT_FALSE(load("p5.48xlarge,1,1,H100,8,,much,,us-east-1,a\n").has_value());
+}
+
+// Google's catalogue has hosts and accelerators in rows of their own, by zone: 9.6 and 70.4 dollars
+// are 10 a GPU, of spot 2.4 and 21.6 are 3. A zone without the accelerator prices nothing.
+TEST(Prices, ACatalogueOfGoogleAddsHostsAndAccelerators) {
+  const testing::TemporaryFolder folder;
+  const std::string file = folder / "vms.csv";
+  std::ofstream(file)
+      << "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,"
+         "AvailabilityZone,Price,SpotPrice\n"
+         "a3-highgpu-8g,208.0,1872.0,,,,us-central1,us-central1-a,9.6,2.4\n"
+         "a3-highgpu-8g,208.0,1872.0,,,,us-east4,us-east4-a,8.0,2.0\n"
+         "a3-highgpu-8g,208.0,1872.0,,,,us-west1,us-west1-a,9.0,2.2\n"
+         ",,,H100,8,H100,us-central1,us-central1-a,70.4,21.6\n"
+         ",,,H100,1,H100,us-east4,us-east4-a,1.0,0.1\n"
+         ",,,H100,8,H100,us-west1,us-west1-a,80.0,17.8\n"
+         ",,,tpu-v5p-8192,1,tpu-v5p-8192,us-central1,us-central1-a,17203.2,3423.0313\n";
+  const auto read = load_prices({kRoot + "/prices", file});
+  ASSERT_TRUE(read.has_value()) << to_string(read.error());
+  ClusterSpec spec;
+  spec.name = "gcp-a3-high";
+  const Price* price = find_price(*read, spec);
+  ASSERT_NE(price, nullptr);
+  EXPECT_DOUBLE_EQ(price->dollars_per_gpu_hour, 10);
+  EXPECT_DOUBLE_EQ(*price->spot, 2.5);
+  EXPECT_EQ(price->provider, "SkyPilot's catalogue, us-central1, spot in us-west1");
 }
 
 TEST(Prices, ClustersOfResearchAreNotForRent) {

@@ -255,6 +255,9 @@ TEST(RunTerms, HowGpusAreRentedDecidesTheirPrice) {
   prices.front().spot = 1;
   EXPECT_EQ(terms(kTaken).dollars_per_gpu_hour, 1);
   EXPECT_EQ(terms(R"({"rental": "spot"})").dollars_per_gpu_hour, 1);
+  // Whoever states how they rent means it.
+  const char* stated = R"({"rental": "on_demand", "preemption": {"per_node_day": 0.1}})";
+  EXPECT_EQ(terms(stated).dollars_per_gpu_hour, 3);
   EXPECT_EQ(terms(R"({"rental": "spot", "price_per_gpu_hour": 9})").dollars_per_gpu_hour, 9);
 }
 

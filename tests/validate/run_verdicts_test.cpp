@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <utility>
+
 #include "validate/made_cases.h"
 
 namespace stepcast {
@@ -89,6 +93,37 @@ TEST(RunVerdicts, TakeTheLastRunOfTheSuiteWithoutABaseline) {
   EXPECT_EQ(judge_runs(report_of(now), nullptr)[0].state, RunState::kFirst);
 }
 
+CaseResult run_without_memory() {
+  CaseResult out = run_of(7);
+  out.measured = {.out_of_memory = true};
+  out.compare();
+  return out;
+}
+
+TEST(RunVerdicts, ARunWithoutMemoryIsWorseThanAnyThatRan) {
+  const RunVerdict verdict = verdict_on(run_without_memory(), run_of(7));
+  EXPECT_EQ(verdict.state, RunState::kOutOfMemory);
+  EXPECT_EQ(verdict.before_s, 7);
+  CaseResult now = run_without_memory();
+  now.earlier = {{"last", {.step_time_s = 7}, kWork}};
+  const auto runs = judge_runs(report_of(now), nullptr);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].state, RunState::kOutOfMemory);
+  now.work->global_batch = 256;
+  EXPECT_EQ(judge_runs(report_of(now), nullptr).at(0).state, RunState::kOtherWork);
+}
+
+// A reviewer accepted the baseline, whatever ran before it.
+TEST(RunVerdicts, ARunWithoutMemoryInTheBaselineIsAccepted) {
+  CaseResult now = run_without_memory();
+  now.earlier = {{"last", {.step_time_s = 7}, kWork}};
+  const auto baseline = read_baseline(baseline_text(report_of(now)), "b.json", {"s"});
+  ASSERT_TRUE(baseline) << to_string(baseline.error());
+  EXPECT_TRUE(judge_runs(report_of(now), &*baseline).empty());
+  EXPECT_TRUE(compare_with_baseline(report_of(now), *baseline).regressions.empty());
+  EXPECT_EQ(verdict_on(run_of(7), run_without_memory()).state, RunState::kFirst);
+}
+
 // A later measurement is no drift of forecasts: only these move.
 TEST(Baseline, ARunThatChangedIsNoDriftOfItsForecast) {
   const auto baseline = read_baseline(baseline_text(report_of(run_of(7))), "b.json", {"s"});
@@ -118,6 +153,32 @@ TEST(Baseline, DoesNotCompareTheForecastsOfAnotherScenario) {
   ASSERT_EQ(drift.changes.size(), 1u);
   EXPECT_EQ(drift.changes[0].message,
             "has another scenario, so that its forecasts are not compared");
+}
+
+// One of two cases of 7 s has another scenario now. The other's forecast goes from 7 s to 8 s, so
+// that the mean error of both, the old forecast of the first among them, goes from 0 to 1/14.
+TEST(Baseline, OneCaseOfAnotherScenarioLeavesTheRowsOfTheOthers) {
+  const auto report = [](const char* scenario, double forecast_a, double forecast_b) {
+    CheckReport out;
+    for (const auto& [id, forecast] : {std::pair("a", forecast_a), std::pair("b", forecast_b)}) {
+      CaseResult& one = out.cases.emplace_back(made_case(id, forecast, 7, id));
+      one.fingerprint = id == std::string("a") ? scenario : "bb";
+      one.compare();
+    }
+    out.summary = summarise(out.cases);
+    return out;
+  };
+  const auto baseline = read_baseline(baseline_text(report("aa", 7, 7)), "b.json", {"s"});
+  ASSERT_TRUE(baseline) << to_string(baseline.error());
+  EXPECT_TRUE(compare_with_baseline(report("cc", 9, 7), *baseline).regressions.empty());
+  const auto drift = compare_with_baseline(report("cc", 9, 8), *baseline);
+  ASSERT_FALSE(drift.regressions.empty());
+  EXPECT_EQ(drift.regressions.front().title, "s/b");
+  const bool has_row = std::ranges::any_of(drift.regressions, [](const Finding& finding) {
+    return finding.title == "all: step_time.mean_abs_error" &&
+           finding.message.starts_with("0.0714286, was 0");
+  });
+  EXPECT_TRUE(has_row);
 }
 
 }  // namespace

@@ -114,10 +114,13 @@ TEST(Suite, ListsAllErrorsWithTheirPaths) {
 TEST(Suite, RefusesACaseWithoutMeasurementAndAnIdThatStandsTwice) {
   const auto suite =
       suite_of(suite_with(case_with("a", "") + "," + case_with("a", "") + "," +
-                          R"({"id": "b", "source": "s", "measured": {}, "scenario": {}})"));
+                          R"({"id": "b", "source": "s", "measured": {}, "scenario": {}},)" +
+                          R"({"id": "c", "source": "s", "measured": {"steps": 9, "out_of_memory":
+                              false}, "scenario": {}})"));
   ASSERT_FALSE(suite);
   EXPECT_TRUE(names(suite.error(), "cases[1]"));
   EXPECT_TRUE(names(suite.error(), "cases[2].measured"));
+  EXPECT_TRUE(names(suite.error(), "cases[3].measured"));
 }
 
 TEST(Suite, LoadsEveryShippedOne) {
