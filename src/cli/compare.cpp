@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 
+#include "cli/ablation.h"
 #include "cli/commands.h"
 #include "cli/key_values.h"
 #include "cli/output.h"
@@ -28,6 +29,9 @@ namespace stepcast::cli {
 namespace {
 
 constexpr std::size_t kMostPoints = 4096;
+// The axis of what is turned off; no scenario has such a key.
+constexpr const char* kWithout = "without";
+constexpr const char* kNothing = "nothing";
 
 struct CompareFlags {
   ScenarioFlags scenario;
@@ -38,6 +42,7 @@ struct CompareFlags {
   std::string prices;
   std::vector<std::string> vary, what_if;
   bool pipeline = false;
+  bool ablate = false;
   double tornado = 0;  // percent
   std::string scaling;
   int threads = 0;
@@ -143,6 +148,8 @@ class Comparison {
  public:
   Comparison(CompareFlags& flags, const DataFolders& folders) : flags_(flags), folders_(folders) {}
 
+  // An axis of the optimisations of the scenario, each turned off, behind the scenario as it is.
+  Result<Axis> optimisations();
   Errors run(const std::vector<Axis>& axes, const std::vector<WhatIf>& changes);
   const CompareReport& report() const { return report_; }
 
@@ -178,6 +185,7 @@ class Comparison {
   CompareFlags& flags_;
   const DataFolders& folders_;
   CompareReport report_;
+  std::vector<Ablation> ablations_;
   std::vector<ComparedPoint> unchanged_;  // by point: without what-ifs, where there are any
 };
 
@@ -185,6 +193,18 @@ class Comparison {
 Result<Scenario> Comparison::scenario_of(const PointFlags& point) {
   const AtPoint at(flags_.scenario, point);
   return scenario_from_flags(flags_.scenario, folders_);
+}
+
+Result<Axis> Comparison::optimisations() {
+  const std::string file = flags_.files.empty() ? "" : flags_.files.front();
+  const auto base = scenario_of({file, {}});
+  if (!base) return failure(base.error());
+  ablations_ = ablations_of(*base, [&](const std::vector<std::string>& sets) {
+    return scenario_of({file, sets});
+  });
+  Axis out{kWithout, {kNothing}};
+  for (const Ablation& one : ablations_) out.values.push_back(one.name);
+  return out;
 }
 
 // The layout that these flags state, legal or not.
@@ -231,6 +251,9 @@ void Comparison::read(const std::vector<Axis>& axes, const std::vector<WhatIf>& 
     for (std::size_t a = 0; a < axes.size(); ++a) {
       if (axes[a].key == kFilesKey) {
         at.file = point.values[a];
+      } else if (axes[a].key == kWithout) {
+        const auto one = std::ranges::find(ablations_, point.values[a], &Ablation::name);
+        if (one != ablations_.end()) at.sets = one->sets;
       } else {
         at.sets.push_back(axes[a].key + "=" + point.values[a]);
       }
@@ -337,21 +360,12 @@ Written render(const CompareReport& report, const std::string& format) {
   return format == "md" ? compare_markdown(report) : compare_table(report);
 }
 
-int run_compare(CompareFlags& flags) {
-  Output output;
-  output.plan("-o", flags.output.file);
-  output.plan("--html", flags.html);
-  for (const std::string& file : flags.files) output.protect("SCENARIO", file);
-  if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
-  if (const Errors bad = flags.require.read(); !bad.empty()) return report_errors(bad);
-  auto data = find_data(flags.data);
-  if (!data) return report_errors(data.error());
-  data->prices.own = flags.prices;
-  std::vector<Axis> axes;
+// Reads the axes of the grid, and the changes that all its points have.
+Errors read_asked(const CompareFlags& flags, std::vector<Axis>& axes,
+                  std::vector<WhatIf>& changes) {
   Errors errors;
   if (flags.files.size() > 1) errors = read_files(flags.files, axes);
   append(errors, read_axes(flags.vary, axes));
-  std::vector<WhatIf> changes;
   for (const std::string& text : flags.what_if) {
     const auto change = parse_what_if(text);
     if (change) {
@@ -368,14 +382,39 @@ int run_compare(CompareFlags& flags) {
                       "--scaling",
                       "leave training.global_batch out of --vary, or --scaling strong"});
   }
-  if (axes.empty() && flags.tornado <= 0 && errors.empty()) {
+  if (flags.ablate && (!axes.empty() || !flags.scaling.empty())) {
+    errors.push_back({ErrorCode::kIllegal, "turns off what one scenario has", "", "--ablate",
+                      "one file, without --vary and --scaling"});
+  }
+  if (axes.empty() && !flags.ablate && flags.tornado <= 0 && errors.empty()) {
     errors.push_back({ErrorCode::kMissingKey, "nothing to compare", "", "--vary",
                       "path=value,value, as in layout.zero=0,1; or several scenario files; or "
                       "--tornado; predict is of one scenario, also with --what-if"});
   }
+  return errors;
+}
+
+int run_compare(CompareFlags& flags) {
+  Output output;
+  output.plan("-o", flags.output.file);
+  output.plan("--html", flags.html);
+  for (const std::string& file : flags.files) output.protect("SCENARIO", file);
+  if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
+  if (const Errors bad = flags.require.read(); !bad.empty()) return report_errors(bad);
+  auto data = find_data(flags.data);
+  if (!data) return report_errors(data.error());
+  data->prices.own = flags.prices;
+  std::vector<Axis> axes;
+  std::vector<WhatIf> changes;
+  Errors errors = read_asked(flags, axes, changes);
   if (!errors.empty()) return report_errors(errors);
   note_replaced_flags(flags, axes);
   Comparison comparison(flags, data->folders);
+  if (flags.ablate) {
+    auto axis = comparison.optimisations();
+    if (!axis) return report_errors(axis.error());
+    axes.push_back(std::move(*axis));
+  }
   if (errors = comparison.run(axes, changes); !errors.empty()) return report_errors(errors);
   std::vector<const Scenario*> scenarios;
   for (const ComparedPoint& point : comparison.report().points) {
@@ -408,6 +447,7 @@ Command add_compare(CommandLine program) {
       "  stepcast compare scenario.json --vary layout.zero=0,1 --vary layout.micro_batch=1,2,4\n"
       "  stepcast compare scenario.json --vary cluster.nodes=2,4,8,16 --scaling weak\n"
       "  stepcast compare scenario.json --tornado 20\n"
+      "  stepcast compare scenario.json --ablate\n"
       "  stepcast compare today.json proposed.json\n"
       "Exit code 3: no point of the grid fits in memory; 6: the best does not keep --require.");
   app.add("SCENARIO", flags->files,
@@ -427,6 +467,8 @@ Command add_compare(CommandLine program) {
           "change the speed of a resource in all forecasts, for example nic=+20%")
       .type_name("NAME=CHANGE")
       .one_word();
+  app.add_switch("--ablate", flags->ablate,
+                 "turn each optimisation of the scenario off, with what depends on it");
   app.add("--tornado", flags->tornado,
           "forecast the best point with each resource this many percent slower and faster")
       .type_name("PERCENT")

@@ -76,14 +76,27 @@ TextTable grid(const CompareReport& report) {
 }
 
 // Shows where the mean rank's time goes, one column per point.
-TextTable parts(const CompareReport& report) {
-  std::vector<Column> columns = {{"where", Align::kLeft}};
-  std::vector<const Prediction*> shown_points;
+// The points with a forecast that have room side by side, two at least.
+std::vector<const ComparedPoint*> points_beside(const CompareReport& report) {
+  constexpr std::size_t kWidest = 100, kWhere = 26, kTime = 8, kGap = 2;
+  std::vector<const ComparedPoint*> out;
+  std::size_t width = kWhere;
   for (const std::size_t index : reading_order(report)) {
     const ComparedPoint& point = report.points[index];
     if (!point.prediction) continue;
-    columns.push_back({point_text(report, point)});
-    shown_points.push_back(&*point.prediction);
+    width += std::max(point_text(report, point).size(), kTime) + kGap;
+    if (out.size() >= 2 && width > kWidest) break;
+    out.push_back(&point);
+  }
+  return out;
+}
+
+TextTable parts(const CompareReport& report) {
+  std::vector<Column> columns = {{"where", Align::kLeft}};
+  std::vector<const Prediction*> shown_points;
+  for (const ComparedPoint* point : points_beside(report)) {
+    columns.push_back({point_text(report, *point)});
+    shown_points.push_back(&*point->prediction);
   }
   TextTable table(columns);
   std::vector<std::vector<TimePart>> all;
@@ -147,6 +160,12 @@ Written written(const CompareReport& report, Form form) {
   } else {
     out += heading("Forecasts", form) + shown(grid(report), form);
     out += heading("Where the time of the mean rank goes", form) + shown(parts(report), form);
+    const std::size_t beside = points_beside(report).size();
+    if (beside < order.size()) {
+      out +=
+          line(fmt::format("The first {} of {}; --format json has them all", beside, order.size()),
+               form);
+    }
   }
   if (const auto drawn = with_pipelines(report); report.pipelines && !drawn.empty()) {
     std::vector<NamedPipeline> pipelines;

@@ -44,6 +44,50 @@ TEST(CompareCommand, ForecastsEachPointOfTheGrid) {
   }
 }
 
+// Each optimisation off, with what depends on it: overlapped tensor parallelism exists with
+// sequence parallelism alone.
+TEST(CompareCommand, TurnsEachOptimisationOffWithWhatDependsOnIt) {
+  const std::vector<std::string> scenario = {"--model",        "llama-3.1-8b",
+                                             "--cluster",      "dgx-h100x2",
+                                             "--global-batch", "64",
+                                             "--tp",           "4",
+                                             "--pp",           "2",
+                                             "--schedule",     "interleaved",
+                                             "--vpp",          "2",
+                                             "--set",          "layout.overlap.tp=true"};
+  const auto asked = [&](const char* command, std::vector<std::string> more) {
+    std::vector<std::string> words = {command, "--format", "json"};
+    words.insert(words.end(), scenario.begin(), scenario.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  const Outcome ablated = asked("compare", {"--ablate"});
+  ASSERT_EQ(ablated.code, 0) << ablated.error;
+  const json out = ablated.json();
+  std::map<std::string, double> step_time_s;
+  for (const json& plan : out["plans"]) {
+    step_time_s[plan["varied"]["without"]] = plan["prediction"]["step_time_s"];
+  }
+  EXPECT_EQ(step_time_s["nothing"], asked("predict", {}).json()["step_time_s"]);
+  ASSERT_TRUE(step_time_s.contains("sequence_parallel, overlap.tp")) << ablated.out;
+  EXPECT_EQ(step_time_s["sequence_parallel, overlap.tp"],
+            asked("predict",
+                  {"--set", "layout.sequence_parallel=false", "--set", "layout.overlap.tp=false"})
+                .json()["step_time_s"]);
+  ASSERT_TRUE(step_time_s.contains("attention")) << ablated.out;
+  EXPECT_GT(step_time_s["attention"], step_time_s["nothing"]);
+  EXPECT_GE(step_time_s.size(), 5u);
+  expect_refused(asked("compare", {"--ablate", "--vary", "layout.zero=0,1"}));
+  // So many columns of times stand side by side as have room.
+  std::vector<std::string> words = {"compare", "--ablate"};
+  words.insert(words.end(), scenario.begin(), scenario.end());
+  const std::string table = run(words).out;
+  const std::size_t begin = table.find("Where the time of the mean rank goes\nwhere");
+  ASSERT_NE(begin, std::string::npos) << table;
+  EXPECT_LE(table.find('\n', begin + 40) - table.find("where", begin), 100u) << table;
+  EXPECT_TRUE(has(table.substr(begin), "--format json has them all")) << table;
+}
+
 TEST(CompareCommand, PrintsTheSameForAnyNumberOfThreads) {
   for (const char* format : {"table", "csv", "md"}) {
     const auto words = [&](const char* threads) {
