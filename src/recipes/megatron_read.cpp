@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "layout/nearest.h"
+#include "recipes/launch_command.h"
 #include "recipes/megatron.h"
 #include "recipes/megatron_arguments.h"
 #include "recipes/megatron_bridge.h"
@@ -26,6 +27,7 @@ std::optional<std::int64_t> count_of(std::string_view text) {
 struct CommandLine {
   std::vector<std::string> launcher;
   std::vector<std::string> program;
+  std::map<std::string, std::string> environment = {};
   // Printed with the arguments that nobody set: only those that are switched on are worth a word.
   std::optional<MegatronArguments> printed = {};
 };
@@ -84,35 +86,15 @@ std::optional<CommandLine> find_printed(const std::string& text) {
 }
 
 CommandLine find_in_script(const ImportInput& input, ImportedScenario& out) {
-  const ShellScript script = read_shell(input.text, input.variables);
-  if (script.too_large) {
-    out.fail(ErrorCode::kBadValue, "",
-             fmt::format("its variables expand to more than {} MiB", kMostExpanded >> 20),
-             "a launch script, whose variables do not repeat each other");
-    return {};
-  }
-  const std::vector<std::string>* best = nullptr;
-  int candidates = 0;
-  for (const auto& words : script.commands) {
-    const std::int64_t flags = known_flags(words);
-    if (flags == 0) continue;
-    ++candidates;
-    if (!best || flags >= known_flags(*best)) best = &words;
-  }
-  if (!best) {
-    out.fail(ErrorCode::kFormat, "", "holds no command with Megatron's flags",
-             "a command with --num-layers, --tensor-model-parallel-size and others");
-    return {};
-  }
-  if (script.branches) {
-    out.warnings.push_back(
-        "if, case and loops of the script are not followed: the last assignment counts");
-  }
-  if (candidates > 1) {
-    out.warnings.push_back(fmt::format(
-        "{} commands have Megatron's flags: the last with most of them is read", candidates));
-  }
-  return split(*best);
+  const auto command =
+      find_launch_command(input, known_flags,
+                          {ErrorCode::kFormat, "holds no command with Megatron's flags", "", "",
+                           "a command with --num-layers, --tensor-model-parallel-size and others"},
+                          out);
+  if (!command) return {};
+  CommandLine line = split(command->words);
+  line.environment = command->environment;
+  return line;
 }
 
 std::optional<std::int64_t> launcher_count(const std::vector<std::string>& words,
@@ -180,6 +162,40 @@ void list_leftovers(const FlagList& flags, ImportedScenario& out) {
   }
 }
 
+// Variables that decide how NCCL moves data; the rest names devices, or is for people and failures.
+bool tunes_nccl(std::string_view name) {
+  for (const char* one :
+       {"NCCL_ALGO", "NCCL_PROTO", "NCCL_BUFFSIZE", "NCCL_NTHREADS", "NCCL_MIN_NCHANNELS",
+        "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "NCCL_P2P_DISABLE",
+        "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE", "NCCL_NET_GDR_LEVEL", "NCCL_P2P_NET_CHUNKSIZE",
+        "NCCL_COLLNET_ENABLE", "NCCL_MNNVL_ENABLE"}) {
+    if (name == one) return true;
+  }
+  return false;
+}
+
+void read_environment(const std::map<std::string, std::string>& environment,
+                      ImportedScenario& out) {
+  std::vector<std::string> tuned;
+  for (const auto& [name, value] : environment) {
+    if (name == "CUDA_DEVICE_MAX_CONNECTIONS") {
+      // With several queues a product that was issued after a transfer begins before it.
+      const bool is_one = count_of(value).value_or(1) == 1;
+      if (!is_one && out.degree("layout.tp") > 1) {
+        out.set_flag("training.async_tensor_backward", false, name);
+      }
+    } else if (tunes_nccl(name) || (name == "NCCL_NVLS_ENABLE" && value == "0")) {
+      tuned.push_back(fmt::format("{}={}", name, value));
+    } else {
+      out.without_effect.push_back(name);
+    }
+  }
+  if (tuned.empty()) return;
+  out.warnings.push_back(fmt::format(
+      "the script's environment is not in a scenario, and may change the cost of a step: {}",
+      fmt::join(tuned, ", ")));
+}
+
 void read_counts(FlagList& flags, ImportedScenario& out) {
   for (const MegatronCount& count : megatron_counts()) {
     if (const auto value = flags.integer(count.flag)) {
@@ -227,6 +243,7 @@ ImportedScenario read_megatron(const ImportInput& input) {
     list_printed_leftovers(flags, *line.printed, out);
   } else {
     list_leftovers(flags, out);
+    read_environment(line.environment, out);
   }
   for (const Setting& remark : settings_in_remarks(input.text)) out.settings.push_back(remark);
   return out;

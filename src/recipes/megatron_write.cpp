@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cluster/gpu_architecture.h"
 #include "core/text/escape.h"
 #include "layout/choices.h"
 #include "layout/framework.h"
@@ -335,14 +336,24 @@ ArgumentBlock data_block(const Model& model) {
   return block.take();
 }
 
+// One hardware queue keeps the order in which kernels and transfers were issued, as tensor parallel
+// transfers beside products need it. What Megatron-FSDP gathers and what experts exchange beside
+// kernels of other micro-batches would wait in it, and Blackwell has no use for it
+// (docs/frameworks.md).
+int hardware_queues(const Scenario& s) {
+  const ArchitectureTraits& device = traits_of(s.cluster.spec.accelerator.architecture);
+  const bool is_one = device.has_one_queue && s.layout.zero < 2 && !s.layout.overlap.ep;
+  return is_one ? 1 : 32;
+}
+
 }  // namespace
 
 LaunchProgram megatron_program(const Scenario& scenario) {
   LaunchProgram program;
-  // One hardware queue keeps the order in which kernels and transfers were issued.
-  program.variables = {"export CUDA_DEVICE_MAX_CONNECTIONS=1",
-                       "MEGATRON_PATH=\"${MEGATRON_PATH:-.}\"  # a checkout of NVIDIA/Megatron-LM",
-                       "TRAIN_ITERS=\"${TRAIN_ITERS:-20}\""};
+  program.variables = {
+      fmt::format("export CUDA_DEVICE_MAX_CONNECTIONS={}", hardware_queues(scenario)),
+      "MEGATRON_PATH=\"${MEGATRON_PATH:-.}\"  # a checkout of NVIDIA/Megatron-LM",
+      "TRAIN_ITERS=\"${TRAIN_ITERS:-20}\""};
   program.words = "\"$MEGATRON_PATH/pretrain_gpt.py\"";
   program.blocks = {model_block(scenario), parallel_block(scenario), training_block(scenario),
                     data_block(scenario.model)};

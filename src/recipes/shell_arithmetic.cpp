@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <optional>
 
-#include "recipes/shell_script.h"
+#include "recipes/shell_state.h"
 
 namespace stepcast {
 namespace {
 
-using Variables = std::map<std::string, std::vector<std::string>>;
+using Variables = ShellVariables;
 using Value = std::optional<std::int64_t>;
 
 // Degrees, counts and batches: beyond this it is no launch script, and products stay in 63 bits.
@@ -23,7 +23,7 @@ class Expression {
       : text_(text), variables_(variables) {}
 
   Value whole() {
-    const Value value = sum();
+    const Value value = disjunction();
     skip();
     return at_ == text_.size() ? value : std::nullopt;
   }
@@ -38,8 +38,51 @@ class Expression {
     ++at_;
     return true;
   }
+  bool take_sign(std::string_view wanted) {
+    skip();
+    if (!text_.substr(at_).starts_with(wanted)) return false;
+    at_ += wanted.size();
+    return true;
+  }
   static Value bounded(Value value) {
     return value && *value <= kLargest && *value >= -kLargest ? value : std::nullopt;
+  }
+
+  // A comparison is 1 where it holds, else 0.
+  Value disjunction() {
+    Value left = conjunction();
+    while (left && take_sign("||")) {
+      const Value right = conjunction();
+      left = right ? Value(*left != 0 || *right != 0) : std::nullopt;
+    }
+    return left;
+  }
+
+  Value conjunction() {
+    Value left = comparison();
+    while (left && take_sign("&&")) {
+      const Value right = comparison();
+      left = right ? Value(*left != 0 && *right != 0) : std::nullopt;
+    }
+    return left;
+  }
+
+  Value comparison() {
+    Value left = sum();
+    for (const char* sign : {"==", "!=", "<=", ">=", "<", ">"}) {
+      if (!left || !take_sign(sign)) continue;
+      const Value right = sum();
+      if (!right) return std::nullopt;
+      const std::string_view is = sign;
+      left = is == "=="   ? *left == *right
+             : is == "!=" ? *left != *right
+             : is == "<=" ? *left <= *right
+             : is == ">=" ? *left >= *right
+             : is == "<"  ? *left < *right
+                          : *left > *right;
+      break;
+    }
+    return left;
   }
 
   Value sum() {
@@ -68,8 +111,12 @@ class Expression {
   Value atom() {
     if (++depth_ > 64) return std::nullopt;
     if (take('(')) {
-      const Value inner = sum();
+      const Value inner = disjunction();
       return take(')') ? inner : std::nullopt;
+    }
+    if (take('!')) {
+      const Value inner = atom();
+      return inner ? Value(*inner == 0) : std::nullopt;
     }
     if (take('-')) {
       const Value inner = atom();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of a shell script with their words expanded: quotes, line continuation, variables,
-// arrays (ARGS=( ... ), "${ARGS[@]}"), ${NAME:-default} and $((arithmetic)). Nothing is executed:
-// command substitutions and unset variables stay as they are written ("$(hostname)", "${1}"), and
-// of an `if` or `case` all branches are read.
+// The commands that a shell script starts, with their words expanded: quotes, line continuation,
+// variables, arrays (ARGS=( ... ), "${ARGS[@]}"), ${NAME:-default}, $((arithmetic)), functions,
+// `if`, `case`, `for`, `&&` and `||`. Nothing is executed: command substitutions and unset
+// variables stay as they are written ("$(hostname)", "${1}"), and a condition that hangs on them is
+// not decided. The script is read as started without arguments.
 #pragma once
 
 #include <map>
@@ -14,19 +15,26 @@ namespace stepcast {
 
 struct ShellScript {
   std::vector<std::vector<std::string>> commands;
-  bool branches = false;  // if, case, for or while: not followed
-  // Its variables expand to more than kMostExpanded characters, and it is read up to there.
+  std::vector<std::string> undecided;              // conditions, as they are written
+  std::map<std::string, std::string> environment;  // its variables of NCCL and CUDA, at its end
+  // Its variables, loops and functions expand to more than kMostExpanded characters, and it is read
+  // up to there.
   bool too_large = false;
 };
 
 // Variables that hold each other grow by powers; no launch script comes near this.
 inline constexpr std::size_t kMostExpanded = std::size_t{1} << 20;
 
-ShellScript read_shell(std::string_view text, const std::map<std::string, std::string>& variables);
+// Branches whose condition is not decided all run, one after the other, so that the last assignment
+// counts, or none does.
+enum class Undecided { kRun, kLeaveOut };
 
-// The value of "$((...))" without its brackets; empty when it is no whole number.
-// `value_of` gives the text of a variable.
-std::string shell_arithmetic(std::string_view expression,
-                             const std::map<std::string, std::vector<std::string>>& variables);
+ShellScript read_shell(std::string_view text, const std::map<std::string, std::string>& variables,
+                       Undecided branches = Undecided::kRun);
+
+// The settings ("--tp 4") of a command that hang on conditions that are not decided: those that it
+// has not where their branches are left out.
+std::vector<std::string> undecided_settings(const std::vector<std::string>& command,
+                                            const std::vector<std::string>& left_out);
 
 }  // namespace stepcast

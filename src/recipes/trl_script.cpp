@@ -12,6 +12,7 @@
 #include "core/gathered_errors.h"
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "recipes/launch_command.h"
 #include "recipes/shell_script.h"
 #include "recipes/yaml_json.h"
 #include "recipes/yaml_settings.h"
@@ -142,28 +143,12 @@ class ScriptReader {
 
  private:
   std::optional<Words> find_command() {
-    const ShellScript script = read_shell(input_.text, input_.variables);
-    const Words* best = nullptr;
-    std::ptrdiff_t most = 0;
-    for (const Words& words : script.commands) {
-      const std::ptrdiff_t marks = std::ranges::count_if(words, has_mark);
-      if (marks == 0 || marks < most) continue;
-      best = &words;
-      most = marks;
-    }
-    if (script.too_large || best == nullptr) {
-      out_.fail(ErrorCode::kFormat, "",
-                script.too_large
-                    ? fmt::format("its variables expand to more than {} MiB", kMostExpanded >> 20)
-                    : "holds no command with the arguments of TRL or the Trainer",
-                "a command with --model_name_or_path and --per_device_train_batch_size");
-      return std::nullopt;
-    }
-    if (script.branches) {
-      out_.warnings.push_back(
-          "if, case and loops of the script are not followed: the last assignment counts");
-    }
-    return *best;
+    const auto command = find_launch_command(
+        input_, [](const Words& words) { return std::ranges::count_if(words, has_mark); },
+        {ErrorCode::kFormat, "holds no command with the arguments of TRL or the Trainer", "", "",
+         "a command with --model_name_or_path and --per_device_train_batch_size"},
+        out_);
+    return command ? std::optional(command->words) : std::nullopt;
   }
 
   void tell_other_files(const SortedJson& launcher, const SortedJson& arguments) {

@@ -115,6 +115,36 @@ TEST(MegatronImport, ListsWhatHasNoEffectAndWarnsOfTheRest) {
   EXPECT_TRUE(has(imported.warnings[0], "--future-kernel"));
 }
 
+TEST(MegatronImport, ReadsTheEnvironmentOfTheScript) {
+  const auto with = [](const std::string& environment) {
+    return import(environment + "torchrun --nproc_per_node 8 pretrain_gpt.py " + kRequired +
+                  "--tensor-model-parallel-size 8");
+  };
+  constexpr const char* kKey = "training.async_tensor_backward";
+  EXPECT_EQ(with("export CUDA_DEVICE_MAX_CONNECTIONS=1\n").find(kKey), nullptr);
+  const ImportedScenario many = with("export CUDA_DEVICE_MAX_CONNECTIONS=32\n");
+  ASSERT_NE(many.find(kKey), nullptr);
+  EXPECT_EQ(many.find(kKey)->value, "false");
+  const ImportedScenario tuned = with("export NCCL_ALGO=Ring NCCL_DEBUG=INFO\nNCCL_NVLS_ENABLE=0 ");
+  ASSERT_EQ(tuned.warnings.size(), 1u);
+  EXPECT_TRUE(has(tuned.warnings[0], "NCCL_ALGO=Ring, NCCL_NVLS_ENABLE=0")) << tuned.warnings[0];
+  EXPECT_EQ(tuned.without_effect, std::vector<std::string>{"NCCL_DEBUG"});
+}
+
+// Whatever was forecast to run beside kernels is not put behind them in one queue.
+TEST(MegatronExport, SetsAsManyHardwareQueuesAsTheForecastSupposes) {
+  const auto queues = [](const std::string& cluster, const std::string& layout) {
+    const Scenario scenario = stepcast::testing::scenario_from(
+        R"({"stepcast": 1, "model": "llama-3.1-8b", "cluster": ")" + cluster +
+        R"(", "training": {"global_batch": 64, "framework": "megatron"}, "layout": )" + layout +
+        "}");
+    return megatron_program(scenario).variables.front();
+  };
+  EXPECT_EQ(queues("dgx-h100", R"({"tp": 2})"), "export CUDA_DEVICE_MAX_CONNECTIONS=1");
+  EXPECT_EQ(queues("dgx-b200", R"({"tp": 2})"), "export CUDA_DEVICE_MAX_CONNECTIONS=32");
+  EXPECT_EQ(queues("dgx-h100", R"({"zero": 3})"), "export CUDA_DEVICE_MAX_CONNECTIONS=32");
+}
+
 TEST(MegatronImport, AVariableOfTheUsersIsAskedForByName) {
   const std::string text =
       "python pretrain_gpt.py " + kRequired + "--tensor-model-parallel-size $TP";

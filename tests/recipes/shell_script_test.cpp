@@ -68,15 +68,73 @@ TEST(ShellScript, ACommandInOneWordIsReadToo) {
   EXPECT_EQ(script.commands.back(), (Words{"run", "--a", "1", "--b"}));
 }
 
-TEST(ShellScript, BranchesAreReadAndSaidSo) {
-  const ShellScript script = read_shell("if [ $X = 1 ]; then\n  A=1\nelse\n  A=2\nfi\nrun $A", {});
-  EXPECT_TRUE(script.branches);
-  EXPECT_EQ(script.commands.back(), (Words{"run", "2"}));
+TEST(ShellScript, ConditionsOfKnownVariablesAreDecided) {
+  const std::string text = "if [ $X = 1 ]; then\n  A=1\nelse\n  A=2\nfi\nrun $A";
+  EXPECT_EQ(last_command(text, {{"X", "1"}}), (Words{"run", "1"}));
+  EXPECT_EQ(last_command(text, {{"X", "3"}}), (Words{"run", "2"}));
+  EXPECT_TRUE(read_shell(text, {{"X", "1"}}).undecided.empty());
+}
+
+TEST(ShellScript, OthersAreNamedAndAllTheirBranchesRun) {
+  const std::string text = "A=0\nif [ $X = 1 ] ; then\n  A=1\nelse\n  A=2\nfi\nrun --a $A --b";
+  const ShellScript script = read_shell(text, {});
+  EXPECT_EQ(script.undecided, (Words{"[ $X = 1 ]"}));
+  EXPECT_EQ(script.commands.back(), (Words{"run", "--a", "2", "--b"}));
+  const ShellScript without = read_shell(text, {}, Undecided::kLeaveOut);
+  EXPECT_EQ(without.commands.back(), (Words{"run", "--a", "0", "--b"}));
+  EXPECT_EQ(undecided_settings(script.commands.back(), without.commands.back()), (Words{"--a 2"}));
+}
+
+TEST(ShellScript, TestsSayWhatBashSays) {
+  const auto holds = [](const std::string& test) {
+    const ShellScript script = read_shell(test + " && run yes || run no", {{"A", "8"}, {"E", ""}});
+    return script.undecided.empty() ? script.commands.back().back() : "undecided";
+  };
+  for (const char* test :
+       {"[[ $A == 8 ]]", "[[ $A == [0-9] && ! $A == 9 ]]", "[ \"$A\" -ge 8 ]", "[[ -z $E ]]",
+        "(( A / 2 == 4 && A < 9 ))", "[ -n \"$A\" -a \"$A\" != 7 ]", "! false", "[[ ab == a* ]]",
+        "[[ ( $A == 1 || $A == 8 ) && $A -lt 9 ]]", "[[ $A == 8 || $X == 1 ]]", "[ $A ]"}) {
+    EXPECT_EQ(holds(test), "yes") << test;
+  }
+  for (const char* test : {"[[ $A == 7 ]]", "[ -n \"$E\" ]", "(( A > 8 ))", "[[ a == [!a] ]]",
+                           "[[ $X == 1 && $A == 1 ]]", "[ \"$E\" ]", "false"}) {
+    EXPECT_EQ(holds(test), "no") << test;
+  }
+  for (const char* test : {"[[ $X == 1 ]]", "[ -f file ]", "[[ $A =~ ^8$ ]]", "[[ $(date) == x ]]",
+                           "(( X > 1 ))", "[[ $A == 8 && $X == 1 ]]"}) {
+    EXPECT_EQ(holds(test), "undecided") << test;
+  }
+}
+
+TEST(ShellScript, FunctionsRunWhereTheyAreCalled) {
+  EXPECT_EQ(last_command("f() { run $1 ${2:-x} $#; }\nf a\n"), (Words{"run", "a", "x", "1"}));
+  EXPECT_EQ(last_command("function f { A=$1; }\nA=1\nf 2\nrun $A ${1}"),
+            (Words{"run", "2", "${1}"}));
+  // A function that nothing calls runs at the end, and one that a dead branch calls never.
+  EXPECT_EQ(last_command("A=1\nf() {\n  run $A\n}\nA=2"), (Words{"run", "2"}));
+  EXPECT_EQ(last_command("f() { run f; }\nrun x\nif false; then f; fi"), (Words{"run", "x"}));
+  read_shell("f() { f; f; }\nf", {});
+}
+
+TEST(ShellScript, LoopsOverKnownWordsRunForEach) {
+  EXPECT_EQ(last_command("for A in x 'y z'; do B=\"$B<$A>\"; done\nrun $B", {{"B", ""}}),
+            (Words{"run", "<x><y", "z>"}));
+  EXPECT_EQ(read_shell("for A in $(ls); do run $A; done", {}).undecided.size(), 1u);
+  EXPECT_EQ(last_command("A=1\nwhile [ $# -gt 0 ]; do A=$1; shift; done\nrun $A"),
+            (Words{"run", "1"}));
 }
 
 TEST(ShellScript, EndsOnAnyText) {
-  for (const char* text : {"'", "\"", "$(", "$((", "${", "A=(", "a\\", "`", "<<", "((((", "$",
-                           "${A:-${B:-${C", "\"${A[@]", "A=('", "cat <<E\n"}) {
+  for (const char* text : {"if",          "if x; then", "case",     "case $x in",
+                           "case a in (", "for",        "for x in", "for x in a b; do",
+                           "while",       "f() {",      "function", "[[",
+                           "[[ a =~",     "((",         "{ { {",    "}}}",
+                           ")))",         ";;",         "&&",       "||",
+                           "! !",         "esac",       "fi",       "case a in b",
+                           "'",           "\"",         "$(",       "$((",
+                           "${",          "A=(",        "a\\",      "`",
+                           "<<",          "((((",       "$",        "${A:-${B:-${C",
+                           "\"${A[@]",    "A=('",       "cat <<E\n"}) {
     read_shell(text, {});
   }
 }
@@ -91,6 +149,14 @@ TEST(ShellScript, VariablesThatHoldEachOtherEndAtALimit) {
     EXPECT_TRUE(script.too_large) << twice;
   }
   EXPECT_FALSE(read_shell("A=8\nA=$A$A\nrun $A", {}).too_large);
+  // Loops in loops, and functions that call themselves twice.
+  std::string loops, ends;
+  for (int depth = 0; depth < 20; ++depth) {
+    loops += "for i in 1 2 3 4 5 6 7 8 9; do ";
+    ends += "done; ";
+  }
+  EXPECT_TRUE(read_shell(loops + "run\n" + ends, {}).too_large);
+  EXPECT_TRUE(read_shell("f() { f; f; : " + std::string(2000, 'x') + "; }\nf", {}).too_large);
 }
 
 TEST(ShellScript, QuotedWordsReadBack) {

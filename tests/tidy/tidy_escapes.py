@@ -29,7 +29,7 @@ MARKS = [
                                                         "src/report/check_table.cpp"}),
     (re.compile(r"\\x1b|\\033|\\e\["), "the terminal's colors", {
         "src/report/document_form.cpp", "src/report/prediction_table.cpp",
-        "src/cli/session.cpp", "src/recipes/shell_script.cpp"}),
+        "src/cli/session.cpp", "src/recipes/shell_words.cpp"}),
     (re.compile(r"&(?:lt|gt|amp|quot|#\d+);"), "markup", set()),
     (re.compile(r"^::(?:error|warning|notice)|::\{\} "), "GitHub's commands", set()),
 ]
