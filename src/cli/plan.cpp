@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/plan_advise.h"
+#include "cli/plan_batch.h"
 #include "cli/plan_export.h"
 #include "cli/plan_flags.h"
 #include "cli/plan_offers.h"
@@ -87,32 +88,40 @@ struct Asked {
   Errors errors;
 };
 
-// The forecast of the layout as the file states it, before --open.
-Errors set_today(const std::optional<SortedJson>& stated, const PlanFlags& flags,
+// The scenario as the file states it, before --open; nothing without --open.
+Result<std::optional<Scenario>> scenario_of_today(const std::optional<SortedJson>& stated,
+                                                  const PlanFlags& flags,
+                                                  const DataFolders& folders) {
+  if (!stated) return std::optional<Scenario>();
+  const auto document = JsonDocument::from(*stated, flags.scenario.file);
+  auto scenario = read_scenario(*document, folders);
+  if (!scenario) return failure(name_flags(scenario.error(), flags.scenario));
+  return std::optional(std::move(*scenario));
+}
+
+// Its forecast.
+Errors set_today(const std::optional<Scenario>& today, const PlanFlags& flags,
                  const DataFolders& folders, PlanReport& report) {
-  if (!stated) {
+  if (!today) {
     if (has_one_layout(report.planner)) {
       note(flags.output,
            "note: every key of the layout is stated, so there is one; --open all searches them");
     }
     return {};
   }
-  const auto document = JsonDocument::from(*stated, flags.scenario.file);
-  const auto scenario = read_scenario(*document, folders);
-  if (!scenario) return name_flags(scenario.error(), flags.scenario);
-  auto prediction = predict(*scenario, folders);
+  auto prediction = predict(*today, folders);
   if (!prediction) return prediction.error();
-  report.today = TodaysLayout{std::move(*prediction), choice_text(*scenario)};
+  report.today = TodaysLayout{std::move(*prediction), choice_text(*today)};
   return {};
 }
 
 // Holds the first place against recorded runs, and against the layout that the file states.
-Errors set_comparisons(const std::optional<SortedJson>& stated, const PlanFlags& flags,
+Errors set_comparisons(const std::optional<Scenario>& today, const PlanFlags& flags,
                        const DataFolders& folders, PlanReport& report) {
   auto recorded = recorded_runs_of_first(report.planner, report.result, folders.profiles);
   if (!recorded) return recorded.error();
   report.recorded = std::move(*recorded);
-  return set_today(stated, flags, folders, report);
+  return set_today(today, flags, folders, report);
 }
 
 // Whether the first place keeps what is required.
@@ -129,20 +138,25 @@ bool asks_for_money(const Scenario& base, Objective objective, const PlanFlags& 
          !flags.prices_file.empty();
 }
 
+// The planner of a cluster, cut to the GPUs that may be used.
+Result<std::unique_ptr<Planner>> planner_of(SortedJson& scenario, const PlanFlags& flags,
+                                            const DataFolders& folders) {
+  auto planner = make_planner(scenario, flags, folders);
+  if (!planner) return planner;
+  const std::int64_t most =
+      flags.max_gpus > 0 ? flags.max_gpus : (*planner)->limits().max_gpus.value_or(kMaxGpus);
+  if ((*planner)->space().base().cluster.gpus() <= most) return planner;
+  limit_gpus(most, **planner, folders, scenario);
+  return make_planner(scenario, flags, folders);
+}
+
 // The layouts of one cluster.
 int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& output) {
   auto& [scenario, stated_today, errors] = asked;
-  auto planner = make_planner(scenario, flags, data.folders);
+  const auto planner = planner_of(scenario, flags, data.folders);
   if (!planner) append(errors, planner.error());
   if (!errors.empty()) return report_errors(errors);
   const PlanInput limits = (*planner)->limits();
-  const std::int64_t most =
-      flags.max_gpus > 0 ? flags.max_gpus : limits.max_gpus.value_or(kMaxGpus);
-  if ((*planner)->space().base().cluster.gpus() > most) {
-    limit_gpus(most, **planner, data.folders, scenario);
-    planner = make_planner(scenario, flags, data.folders);
-    if (!planner) return report_errors(planner.error());
-  }
   const Scenario& base = (*planner)->space().base();
   note_readings(flags.output, {&base});
   const Objective objective = objective_of(flags, limits);
@@ -154,7 +168,10 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   const auto questions = questions_of(flags, scenario, data.folders);
   if (errors = slips_of(questions, "--why-not"); !errors.empty()) return report_errors(errors);
 
+  const auto today = scenario_of_today(stated_today, flags, data.folders);
+  if (!today) return report_errors(today.error());
   SearchOptions options = search_options(flags, limits);
+  if (*today) options.start = &(*today)->layout;
   const SignalWatch signals;
   options.stop = [&] { return signals.count() > 0; };
   PlanProgress progress(flags.output, options.time_limit_s);
@@ -175,13 +192,14 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   if (!export_note) return report_errors(export_note.error());
   PlanReport report{**planner, *result, {}, static_cast<std::size_t>(options.top)};
   report.objective = objective;
-  report.export_note = *export_note;
+  report.export_note = export_note->missing;
+  report.export_target = export_note->target;
   if (asks_for_money(base, objective, flags)) report.prices = &*prices;
   for (const WhyNotQuestion& question : questions) {
     report.why_not.push_back(why_not(question, options, *result));
   }
   progress.clear();
-  errors = set_comparisons(stated_today, flags, data.folders, report);
+  errors = set_comparisons(*today, flags, data.folders, report);
   if (errors.empty()) errors = judge_first(flags, report, *prices);
   if (errors.empty()) errors = set_page(report, flags, output);
   if (!errors.empty()) return report_errors(errors);
@@ -219,6 +237,7 @@ int run_plan(PlanFlags& flags) {
   if (!stated) return report_errors(stated.error());
   Errors errors = stated->errors;
   SortedJson scenario = SortedJson::parse(stated->text);
+  if (const auto proposed = propose_batch(data->folders, scenario)) note(flags.output, *proposed);
   std::optional<SortedJson> today;
   if (!flags.open.empty()) {
     today = scenario;

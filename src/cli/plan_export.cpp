@@ -23,18 +23,23 @@ namespace {
 
 constexpr std::size_t kMostTried = 20;
 
-// Why its framework's launch files cannot say a layout; nothing where they can, or where it has
-// none.
-std::optional<Errors> export_errors(const Planner& planner, const SortedJson& stated,
-                                    const DataFolders& folders, const LayoutChoice& choice) {
+struct Launched {
+  std::string target;  // of `export --to`; empty: the framework has no launch files
+  Errors errors;       // why its launch files cannot say the layout
+};
+
+Launched launched(const Planner& planner, const SortedJson& stated, const DataFolders& folders,
+                  const LayoutChoice& choice) {
   Scenario scenario = planner.space().base();
   planner.space().put(choice, scenario);
-  const LaunchFormat* format = launch_format_of(scenario.training.framework);
-  if (format == nullptr) return std::nullopt;
-  const auto exported = export_scenario(scenario, json_text(with_layout(stated, planner, choice)),
-                                        format->name, ExportOptions{}, folders);
-  if (exported) return std::nullopt;
-  return exported.error();
+  const std::string text = json_text(with_layout(stated, planner, choice));
+  Launched out;
+  for (const std::string& target : launch_targets(scenario)) {
+    const auto exported = export_scenario(scenario, text, target, ExportOptions{}, folders);
+    if (exported) return {target, {}};
+    if (out.target.empty()) out = {target, exported.error()};
+  }
+  return out;
 }
 
 void put_first(std::size_t index, SearchResult& result) {
@@ -52,26 +57,28 @@ void put_first(std::size_t index, SearchResult& result) {
 
 }  // namespace
 
-Result<std::string> prefer_exportable(const Planner& planner, const SortedJson& stated,
-                                      const DataFolders& folders, SearchResult& result) {
-  if (result.found.empty()) return "";
-  const auto first = export_errors(planner, stated, folders, result.found.front().choice);
-  if (!first) return "";
-  if (Errors refused = refused_by_machine(*first); !refused.empty()) return failure(refused);
+Result<LaunchNote> prefer_exportable(const Planner& planner, const SortedJson& stated,
+                                     const DataFolders& folders, SearchResult& result) {
+  if (result.found.empty()) return LaunchNote{};
+  const Launched first = launched(planner, stated, folders, result.found.front().choice);
+  if (first.errors.empty()) return LaunchNote{first.target, ""};
+  if (Errors refused = refused_by_machine(first.errors); !refused.empty()) return failure(refused);
   const Seconds most = result.found.front().prediction.step_time * (1 + kNearTie);
   for (std::size_t i = 1; i < std::min(kMostTried, result.found.size()); ++i) {
     if (result.found[i].prediction.step_time > most) continue;
-    const auto other = export_errors(planner, stated, folders, result.found[i].choice);
-    if (other) {
-      if (Errors refused = refused_by_machine(*other); !refused.empty()) return failure(refused);
+    const Launched other = launched(planner, stated, folders, result.found[i].choice);
+    if (!other.errors.empty()) {
+      if (Errors refused = refused_by_machine(other.errors); !refused.empty()) {
+        return failure(refused);
+      }
       continue;
     }
     put_first(i, result);
-    return "";
+    return LaunchNote{other.target, ""};
   }
-  Error error = first->front();
+  Error error = first.errors.front();
   error.file.clear();
-  return fmt::format("export cannot write the first place: {}", to_string(error));
+  return LaunchNote{"", fmt::format("export cannot write the first place: {}", to_string(error))};
 }
 
 }  // namespace stepcast::cli

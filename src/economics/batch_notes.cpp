@@ -9,6 +9,11 @@ namespace stepcast {
 
 double critical_batch_tokens(double loss) { return 2.1e8 * std::pow(loss, -1 / 0.21); }
 
+double proposed_batch_tokens(double parameters, double tokens) {
+  constexpr double kFactor = 0.2920, kPower = 0.3271;
+  return kFactor * std::pow(6 * parameters * tokens, kPower);
+}
+
 std::vector<std::string> batch_notes(double tokens_per_step) {
   constexpr double kEarly = 3, kLate = 2;  // nats; the batch that pays grows as the loss falls
   // How many percent more tokens training takes than with ever smaller batches (McCandlish et al.,

@@ -14,4 +14,8 @@ double critical_batch_tokens(double loss);
 
 std::vector<std::string> batch_notes(double tokens_per_step);
 
+// The batch in tokens that a run of so many active parameters and tokens learns best with: 0.292
+// C^0.3271 for its C = 6 N D FLOPs (DeepSeek LLM, arXiv 2401.02954, section 3.1).
+double proposed_batch_tokens(double parameters, double tokens);
+
 }  // namespace stepcast

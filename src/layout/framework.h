@@ -107,7 +107,8 @@ struct FrameworkTraits {
   int most_proposed_zero_on_pipelines = 3;
   int most_proposed_zero_with_tensor = 3;
   std::int64_t most_proposed_virtual_stages = std::numeric_limits<std::int64_t>::max();
-  bool proposes_adapters_on_pipelines = true;
+  // Adapters over other axes than data parallel ranks.
+  bool proposes_spread_adapters = true;
   bool proposes_tensor_overlap = true;
   bool proposes_recomputed_layers = true;  // some of them; else all or none
 

@@ -31,9 +31,22 @@ std::vector<std::string> precision_names() {
   return out;
 }
 
+// A recipe of fp8 in the place of a type, as people name them: "mxfp8". Says where it belongs.
+bool is_recipe(ObjectReader& object, const char* key) {
+  const auto value = object.value(key);
+  if (!value || !value->raw().is_string()) return false;
+  const std::string& word = value->raw().get_text();
+  const auto found = std::ranges::find(fp8_recipes(), word, &Fp8Recipe::name);
+  if (found == fp8_recipes().end()) return false;
+  object.fail(key, ErrorCode::kBadValue, fmt::format("'{}' is a recipe of fp8", word),
+              fmt::format("fp8, with training.fp8_recipe {}", word));
+  return true;
+}
+
 template <auto member, std::size_t accepted = kPrecisions.size()>
 constexpr KeyType kPrecision = {
     [](ObjectReader& object, const char* key, Settings& out) {
+      if (accepted == kPrecisions.size() && is_recipe(object, key)) return false;
       const auto found = object.choice(key, precision_names<accepted>());
       if (found) field(out, member) = kPrecisions[*found];
       return found.has_value();

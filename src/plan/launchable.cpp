@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "layout/framework.h"
 #include "layout/rank_grid.h"
 #include "layout/scenario.h"
@@ -25,6 +27,7 @@ class Launchable {
   void check() {
     check_releases();
     check_zero();
+    check_adapters();
     check_pipeline();
     check_tensor_overlap();
     check_recomputation();
@@ -66,6 +69,31 @@ class Launchable {
     }
   }
 
+  // The trainers of adapters that have launch files shard over data parallel ranks and no others.
+  // Whoever asks for another framework has a program of their own for it.
+  void check_adapters() {
+    const bool own = asked_.has("training.framework") && traits_.proposes_spread_adapters;
+    if (!scenario_.training.trains_adapters() || own) return;
+    const std::pair<KeyPath, std::int64_t> axes[] = {{KeyPath("layout.tp"), layout_.tp},
+                                                     {KeyPath("layout.pp"), layout_.pp},
+                                                     {KeyPath("layout.cp"), layout_.cp},
+                                                     {KeyPath("layout.ep"), layout_.ep}};
+    for (const auto& [path, ranks] : axes) {
+      if (ranks == 1 || !searches(path)) continue;
+      findings_.illegal(std::string(path.text()),
+                        fmt::format("{} ranks that train adapters have no launch files, as PEFT "
+                                    "and torchtune shard over data parallel ranks alone",
+                                    ranks),
+                        "state it, or training.framework, to search it all the same");
+    }
+    const Recompute& again = layout_.recompute;
+    const bool whole = again.mode == RecomputeMode::kFull && again.layers == 0 && again.every == 1;
+    if (again.mode != RecomputeMode::kNone && !whole) {
+      rare("layout.recompute", "recomputation of a part of each layer under adapters");
+    }
+    if (layout_.shard_group > 0) rare("layout.shard_group", "groups of ranks that train adapters");
+  }
+
   void check_tensor_overlap() {
     if (layout_.overlap.tp && !traits_.proposes_tensor_overlap) {
       rare("layout.overlap.tp", "overlapped tensor parallelism");
@@ -83,9 +111,6 @@ class Launchable {
     if (layout_.virtual_stages > traits_.most_proposed_virtual_stages) {
       rare("layout.virtual_stages",
            fmt::format("a pipeline of {} virtual stages", layout_.virtual_stages));
-    }
-    if (scenario_.training.trains_adapters() && !traits_.proposes_adapters_on_pipelines) {
-      rare("layout.pp", "a pipeline that trains adapters");
     }
   }
 

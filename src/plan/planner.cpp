@@ -5,6 +5,7 @@
 
 #include "core/json.h"
 #include "layout/scenario_input.h"
+#include "plan/frugal_layout.h"
 #include "plan/search.h"
 #include "plan/space.h"
 #include "predict/pricing.h"
@@ -54,7 +55,15 @@ Errors Planner::price(const Stated& stated, const DataFolders& folders) {
 }
 
 Result<SearchResult> Planner::search(const SearchOptions& options) const {
-  return stepcast::search(*space_, pricing_, options);
+  auto out = stepcast::search(*space_, pricing_, options);
+  if (!out || !out->smallest || out->interrupted) return out;
+  auto frugal = most_frugal(*this, out->smallest->choice, options);
+  // One that is too much for this machine leaves the bound.
+  if (!frugal || !*frugal) return out;
+  out->smallest->choice = (*frugal)->choice;
+  out->smallest->device_bytes = (*frugal)->prediction.peak_device;
+  out->smallest_forecast = std::move((*frugal)->prediction);
+  return out;
 }
 
 std::vector<const Scenario*> Planner::frameworks() const {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/parallel.h"
+#include "plan/bound.h"
 #include "plan/branch_descent.h"
 #include "plan/branch_order.h"
 #include "plan/tree_worker.h"
@@ -85,6 +86,7 @@ class Search {
   Errors find_best();
   Errors find_front();
   void find_near_misses();
+  Errors replay_start();
   void find_smallest();
   void add_up();
   double last_place() const;
@@ -156,10 +158,23 @@ void Search::report(double bound_s) {
   options_.progress(now);
 }
 
-// Finds some layout that fits and replays it, before all are looked at.
+Errors Search::replay_start() {
+  if (options_.start == nullptr) return {};
+  const auto choice = space_.choice_of(*options_.start, first().scenario());
+  if (!choice) return {};
+  const Bound bound = first().bounds().bound();
+  opened_.push_back(*choice);
+  Errors errors = replay({{{bound.time_s, bound.device_bytes, *choice}, bound.time_s, 0, true}});
+  out_.replayed = 0;  // it takes none of the replays that were asked for
+  return errors;
+}
+
+// Replays the layout to start from, or else some layout that fits, before all are looked at.
 Errors Search::open() {
+  if (Errors errors = replay_start(); !errors.empty()) return errors;
+  if (!out_.found.empty()) opening_ = out_.found.front().choice;
   const std::optional<Clock::time_point> soon = after(kOpeningShare);
-  if (!soon) return {};
+  if (!soon || opening_) return {};
   BranchDescent descent(space_, first().scenario(), first().bounds(), out_.memory_limit);
   std::vector<Node> found;
   const auto latest = std::max(*after(1), start_ + seconds(options_.first_answer_s));

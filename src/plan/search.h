@@ -16,6 +16,7 @@
 namespace stepcast {
 
 class Space;
+struct Layout;
 
 struct SearchProgress {
   double elapsed_s = 0;
@@ -42,6 +43,9 @@ struct SearchOptions {
   double memory_margin = 0;  // of the device's memory, left free
   double risk = 0.5;         // the quantile of the step time that places are ranked by; 0.5 or more
   int front = 0;             // points of the front of time and memory, at most
+  // A layout that the space may have: it is replayed first, so that no answer is slower. null:
+  // none.
+  const Layout* start = nullptr;
   int threads = 1;
   std::function<void(const SearchProgress&)> progress;  // between rounds
   // Asked often; any thread. A search that is to stop before its first replay still makes one

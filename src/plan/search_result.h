@@ -36,7 +36,10 @@ struct SearchResult {
   std::vector<std::size_t> front;
   // Fastest by bound: what misses the limit by little, and might be faster than the last place.
   std::vector<BoundedLayout> too_large;
-  std::optional<BoundedLayout> smallest;  // nothing was found: the layout that needs least
+  // Nothing was found: the layout that needs least, of those that were looked at. With a forecast
+  // its memory is the forecast's, else a bound.
+  std::optional<BoundedLayout> smallest;
+  std::optional<Prediction> smallest_forecast;
   ByteCount memory_limit = 0;
   SpaceCount space;
   double combinations = 0;
@@ -59,7 +62,7 @@ struct SearchResult {
     return cut_by_memory + cut_by_time + left_open + static_cast<double>(replayed);
   }
   // The rules leave no layout.
-  bool is_refused() const { return space.legal == 0 && !interrupted; }
+  bool is_refused() const { return space.legal == 0 && found.empty() && !interrupted; }
 };
 
 // Orders `found` by its values (less is better) as places are, and `front` with it. Gives the

@@ -286,6 +286,28 @@ KeySearch::Values Space::values(std::size_t level, const LayoutChoice& choice,
   return out;
 }
 
+KeySearch::Values Space::all_values(std::size_t level, const LayoutChoice& choice,
+                                    Scenario& scenario) const {
+  put(choice, scenario);
+  KeySearch::Values out = dimensions_[level]->values(scenario);
+  std::erase_if(out, [&](std::int64_t value) { return !admits(level, value); });
+  return out;
+}
+
+std::optional<LayoutChoice> Space::choice_of(const Layout& layout, Scenario& scenario) const {
+  LayoutChoice out;
+  for (std::size_t level = 0; level < dimensions_.size(); ++level) {
+    const std::int64_t value = dimensions_[level]->of(layout);
+    if (!admits(level, value)) return std::nullopt;
+    out.values[level] = static_cast<std::int32_t>(value);
+  }
+  if (!objections(out, scenario).empty()) return std::nullopt;
+  const bool is_same = std::ranges::all_of(layout_dimensions(), [&](const LayoutDimension& one) {
+    return one.of(scenario.layout) == one.of(layout);
+  });
+  return is_same ? std::optional(out) : std::nullopt;
+}
+
 Errors Space::objections(const LayoutChoice& choice, Scenario& scenario) const {
   const Stated stated = stated_by(choice);
   resolve(stated, scenario);

@@ -83,6 +83,14 @@ class Space {
   // `scenario` is scratch.
   KeySearch::Values values(std::size_t level, const LayoutChoice& choice, Scenario& scenario) const;
 
+  // All values of the dimension of this level behind the layout. `scenario` is scratch.
+  KeySearch::Values all_values(std::size_t level, const LayoutChoice& choice,
+                               Scenario& scenario) const;
+
+  // The choice that a resolved layout is; nothing where the space does not have it. `scenario` is
+  // scratch, in which it then stands.
+  std::optional<LayoutChoice> choice_of(const Layout& layout, Scenario& scenario) const;
+
   // Objections of the rules to a layout or prefix; none: legal so far.
   Errors objections(const LayoutChoice& choice, Scenario& scenario) const;
 

@@ -183,6 +183,15 @@ std::vector<std::string> export_target_names() {
   return out;
 }
 
+std::vector<std::string> launch_targets(const Scenario& scenario) {
+  const LaunchFormat* format = launch_format_of(scenario.training.framework);
+  if (format == nullptr) return {};
+  const bool by_trainer = scenario.training.trains_adapters() && !format->trains_adapters &&
+                          scenario.training.framework == framework_named("fsdp");
+  if (by_trainer) return {"peft", "torchtune"};
+  return {format->name};
+}
+
 Result<Exported> export_scenario(const Scenario& scenario, const std::string& stated,
                                  const std::string& target, const ExportOptions& options,
                                  const DataFolders& folders) {

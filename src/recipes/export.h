@@ -19,6 +19,10 @@ std::vector<std::string> export_target_names();
 // The table of passes: the one target that may need the order that prices give.
 inline constexpr const char* kScheduleTarget = "schedule";
 
+// Targets that launch a scenario of this framework and mode, the usual one first; none: it has no
+// launch files.
+std::vector<std::string> launch_targets(const Scenario& scenario);
+
 struct ExportOptions {
   PodJob pod_job = PodJob::kJobSet;
   std::string image = "registry.example/training:latest";

@@ -36,9 +36,8 @@ class PlanWriter {
     return out;
   }
   Json rejected(const BoundedLayout& large) {
-    Json out{{"bound", "memory"},
-             {"value", large.device_bytes},
-             {"limit", report_.result.memory_limit}};
+    Json out{
+        {"bound", "memory"}, {"value", large.device_bytes}, {"limit", report_.result.memory_limit}};
     put_layout(out, report_.planner, large.choice);
     return out;
   }
@@ -94,6 +93,7 @@ Json PlanWriter::object() {
     out["today"] = std::move(standing);
   }
   if (!report_.export_note.empty()) out["export_note"] = report_.export_note;
+  if (!report_.export_target.empty()) out["export"] = report_.export_target;
   out["pareto"] = Json::array();
   for (const std::size_t index : result.front) {
     const auto of_run = run(result.found[index]);

@@ -55,9 +55,9 @@ namespace {
 std::string nothing_fits_text(const Planner& planner, const SearchResult& result) {
   std::string out = fmt::format("No layout fits in {} GiB.", gib_text(result.memory_limit));
   if (result.smallest) {
-    out += fmt::format(" The least that one needs is {} GiB: {}.",
-                       gib_text(result.smallest->device_bytes),
-                       choice_text(planner, result.smallest->choice));
+    out += fmt::format(
+        " The least that one needs is {}{} GiB: {}.", result.smallest_forecast ? "" : "above ",
+        gib_text(result.smallest->device_bytes), choice_text(planner, result.smallest->choice));
   }
   return out + " More GPUs hold more; --advise says what fills the memory of each way to train.";
 }

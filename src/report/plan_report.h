@@ -46,7 +46,8 @@ struct PlanReport {
   std::optional<TodaysLayout> today = {};  // of --open
   const PriceList* prices = nullptr;       // given: also what the run takes and costs
   RecordedRuns recorded = {};              // like the first place
-  std::string export_note = {};  // why the first place has no launch files, if it has none
+  std::string export_note = {};    // why the first place has no launch files, if it has none
+  std::string export_target = {};  // of `export --to`, which launches it
 };
 
 Written plan_table(const PlanReport& report);

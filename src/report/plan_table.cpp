@@ -142,6 +142,11 @@ Written written(const PlanReport& report, Form form) {
     out += bullet("the first place: " + proof_text(first), form);
     if (!report.recorded.empty()) out += bullet(recorded_runs_text(report.recorded), form);
     if (!report.export_note.empty()) out += bullet(report.export_note, form);
+    // Whoever trains adapters has the choice of trainers, which the framework does not name.
+    if (!report.export_target.empty() && report.planner.space().base().training.trains_adapters()) {
+      out += bullet(fmt::format("export --to {} launches the first place", report.export_target),
+                    form);
+    }
     if (report.today) out += bullet(today_text(report), form);
     if (report.prices != nullptr) out += heading("The run", form) + run_lines(report, form);
   }

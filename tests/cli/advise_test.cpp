@@ -138,6 +138,23 @@ TEST(AdviseCommand, PrintsTheSameForAnyNumberOfThreads) {
   }
 }
 
+// A layout needs one amount of memory where none fits, whoever asks.
+TEST(AdviseCommand, SaysOfWhatDoesNotFitWhatPlanSays) {
+  const std::vector<std::string> asked = {"--gpus", "1", "--set", "training.mode=lora"};
+  std::vector<std::string> words = advise_words("llama-3.1-70b", "dgx-h100", "16", asked);
+  words.insert(words.end(), {"--format", "json"});
+  const json rung = rung_of(run(words).json(), "lora");
+  words = advise_words("llama-3.1-70b", "dgx-h100", "16", asked);
+  std::erase(words, "--advise");
+  const Outcome plan = run(words);
+  char least[64];
+  std::snprintf(least, sizeof least, "The least that one needs is %.2f GiB",
+                rung["value"].get<double>() / (1 << 30));
+  EXPECT_TRUE(has(plan.out, least)) << least << plan.out;
+  // 70.6 billion parameters of two bytes, once: they are not gathered beside themselves.
+  EXPECT_LT(rung["value"].get<double>(), 1.3 * 2 * 70.55e9);
+}
+
 TEST(AdviseCommand, RefusesWhatItCannotAnswer) {
   const auto small = [](const std::vector<std::string>& more) {
     return run(advise_words("gpt3-1.3b", "dgx-h100x1", "64", more));

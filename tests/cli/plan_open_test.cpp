@@ -73,6 +73,17 @@ TEST_F(PlanOpen, TheBestLayoutIsItsOwnFirstPlace) {
   EXPECT_EQ(today["behind_first"], 0);
 }
 
+// However short the search, it begins with what the file states.
+TEST_F(PlanOpen, TheFirstPlaceIsNeverSlowerThanTodays) {
+  const std::string file = write(best());
+  for (const char* replays : {"1", "2", "8"}) {
+    const Outcome shortened =
+        run({"plan", file, "--open", "all", "--replays", replays, "--format", "json"});
+    ASSERT_EQ(shortened.code, 0) << shortened.error;
+    EXPECT_EQ(shortened.json()["plans"][0]["prediction"]["step_time_s"], step_time_) << replays;
+  }
+}
+
 TEST_F(PlanOpen, RefusesWhatNoSearchVariesAndWhatAFlagFixes) {
   const std::string file = write(kWasteful);
   const Outcome unknown = run({"plan", file, "--open", "tpp"});

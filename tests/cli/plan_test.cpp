@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/program.h"
+#include "core/each.h"
 
 namespace stepcast::testing {
 namespace {
@@ -274,6 +275,44 @@ TEST(PlanCommand, RanksByCostWhereThereIsAPrice) {
   expect_refused(none);
   EXPECT_TRUE(has(none.error, "gh200-alps")) << none.error;
   EXPECT_TRUE(has(none.error, "--price")) << none.error;
+}
+
+// 6 x 8.03e9 x 1e12 FLOPs make 0.292 C^0.3271 = 7.7 M tokens, 1873 sequences of 4096.
+TEST(PlanCommand, ProposesABatchWhereTheTokensAreKnown) {
+  const std::vector<std::string> asked = {
+      "plan", "--model", "llama-3.1-8b", "--cluster", "dgx-h100x1", "--replays",
+      "4",    "--seq",   "4096",         "--format",  "json"};
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = asked;
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  const Outcome proposed = with({"--tokens", "1T"});
+  ASSERT_EQ(proposed.code, 0) << proposed.error;
+  EXPECT_TRUE(has(proposed.error, "no --global-batch: 2048 sequences of 4096 tokens"))
+      << proposed.error;
+  const Outcome stated = with({"--tokens", "1T", "--global-batch", "2048"});
+  EXPECT_EQ(proposed.json()["plans"], stated.json()["plans"]);
+  EXPECT_FALSE(has(stated.error, "no --global-batch")) << stated.error;
+  expect_refused(with({}));
+}
+
+// Whatever is trained, the first place starts.
+TEST(PlanCommand, NamesTheExportThatLaunchesTheFirstPlace) {
+  const Folder folder;
+  for (const char* mode : each_of(std::vector{"pretrain", "lora", "qlora"})) {
+    const std::string plan = folder / (std::string(mode) + ".json");
+    const Outcome planned =
+        run({"plan", "--model", "llama-3.1-8b", "--cluster", "dgx-h100x1", "--global-batch", "64",
+             "--seq", "4096", "--replays", "32", "--set", std::string("training.mode=") + mode,
+             "--format", "json", "-o", plan});
+    ASSERT_EQ(planned.code, 0) << planned.error;
+    const auto out = nlohmann::json::parse(read_file(plan));
+    ASSERT_TRUE(out.contains("export")) << mode;
+    const Outcome exported = run({"export", plan, "--place", "1", "--to",
+                                  out["export"].get<std::string>(), "-o", folder / mode});
+    EXPECT_EQ(exported.code, 0) << mode << exported.error;
+  }
 }
 
 TEST(PlanCommand, RefusesALimitOfNoTokens) {

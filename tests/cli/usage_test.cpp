@@ -211,6 +211,8 @@ TEST(Usage, RefusesAMissingCommandAndAMissingTopic) {
 TEST(Usage, SaysTheWordThatIsMissing) {
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{"--set", "training.lora_rank=64"}, "it needs a mode first: training.mode=lora"},
+      {{"--precision", "mxfp8"},
+       "'mxfp8' is a recipe of fp8 (fp8, with training.fp8_recipe mxfp8)"},
       {{"--global-batch", "4194304"}, "it counts sequences: 4194304 tokens are 1024 of them"},
       {{"--cluster", "all"}, "name those to search, as in dgx-h100,aws-p5"}};
   for (const auto& [words, hint] : cases) {
@@ -219,7 +221,9 @@ TEST(Usage, SaysTheWordThatIsMissing) {
                                  "8",         "--seq",      "4096"};
     if (words.front() == "--cluster") all[4] = words[1];
     if (words.front() == "--global-batch") all[6] = words[1];
-    if (words.front() == "--set") all.insert(all.end(), words.begin(), words.end());
+    if (words.front() == "--set" || words.front() == "--precision") {
+      all.insert(all.end(), words.begin(), words.end());
+    }
     const Outcome out = run(all);
     expect_refused(out);
     EXPECT_TRUE(has(out.error, hint)) << out.error;

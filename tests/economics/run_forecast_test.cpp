@@ -261,6 +261,11 @@ TEST(RunTerms, HowGpusAreRentedDecidesTheirPrice) {
   EXPECT_EQ(terms(R"({"rental": "spot", "price_per_gpu_hour": 9})").dollars_per_gpu_hour, 9);
 }
 
+// DeepSeek LLM 7B, 2 T tokens: 2304 sequences of 4096 (arXiv 2401.02954, table 2).
+TEST(BatchNotes, ProposeTheBatchOfThePublishedRunThatTheyAreOf) {
+  EXPECT_NEAR(proposed_batch_tokens(6.9e9, 2e12) / (2304 * 4096.0), 1, 0.05);
+}
+
 TEST(RunTerms, WithoutAPriceNothingIsSaidOfMoney) {
   const Scenario scenario = scenario_of("llama-3.1-8b", "dgx-h100", 2, R"({"tokens": 1e12})");
   const RunForecast run = forecast_run(run_terms(scenario, {}), kStep);

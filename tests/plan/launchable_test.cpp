@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "plan/planning.h"
@@ -128,6 +129,24 @@ TEST(Launchable, ShardedPipelinesAreThoseThatTrainersHave) {
   const auto stages = [](const Layout& layout) { return layout.pp; };
   EXPECT_EQ(all_of(sharded(R"(,"mode":"lora")", "{}"), stages), std::set<std::int64_t>{1});
   EXPECT_EQ(all_of(sharded(R"(,"mode":"lora")", R"({"pp":2})"), stages), std::set<std::int64_t>{2});
+}
+
+// PEFT and torchtune shard over data parallel ranks alone. Who names another framework, or states
+// the ranks, has a program for it.
+TEST(Launchable, AdaptersSpreadOverDataParallelRanksUnlessAskedOtherwise) {
+  const auto lora = [](const std::string& training, const std::string& layout) {
+    return R"({"stepcast":1,"model":"gpt2","cluster":{"base":"dgx-a100-80g","gpus":4},)"
+           R"("training":{"global_batch":16,"sequence_length":512,"mode":"lora")" +
+           training + R"(},"layout":)" + layout + "}";
+  };
+  const auto ranks = [](const Layout& l) { return std::max({l.tp, l.pp, l.cp}); };
+  EXPECT_EQ(all_of(lora("", "{}"), ranks), std::set<std::int64_t>{1});
+  EXPECT_TRUE(all_of(lora(R"(,"framework":"megatron")", "{}"), ranks).contains(4));
+  EXPECT_EQ(all_of(lora("", R"({"tp":2})"), [](const Layout& l) { return l.tp; }),
+            std::set<std::int64_t>{2});
+  const auto modes = [](const Layout& l) { return l.recompute.mode; };
+  EXPECT_EQ(all_of(lora("", "{}"), modes),
+            (std::set<RecomputeMode>{RecomputeMode::kNone, RecomputeMode::kFull}));
 }
 
 TEST(Launchable, ARefusalSaysSinceWhenAndWhatToDo) {

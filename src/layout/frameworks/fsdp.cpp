@@ -124,10 +124,10 @@ extern const FrameworkTraits kFsdp = {
     .least_zero = 2,  // SHARD_GRAD_OP; below it is DistributedDataParallel
     // torchtitan keeps parameters gathered on a pipeline (reshard_after_forward "default") and
     // gives a rank two stages where a schedule takes several (distributed/pipeline_parallel.py);
-    // trainers of adapters (PEFT, TRL, torchtune) have no pipelines.
+    // trainers of adapters (PEFT, TRL, torchtune) shard over data parallel ranks alone.
     .most_proposed_zero_on_pipelines = 2,
     .most_proposed_virtual_stages = 2,
-    .proposes_adapters_on_pipelines = false,
+    .proposes_spread_adapters = false,
     // torchtitan recomputes all layers, none, or each n-th, not so many of the first.
     .proposes_recomputed_layers = false,
 };

@@ -42,36 +42,7 @@ Errors main_objection(const SpaceCount& space) {
   return {most->second.example};
 }
 
-// Searches for a layout that needs little memory among those that differ from `start` in keys that
-// are only on or off: bounds on memory are looser where transfers do not overlap. Gives nothing
-// when the time is over before one is replayed.
-Result<std::optional<LayoutForecast>> most_frugal(const Planner& planner, const LayoutChoice& start,
-                                                  const SearchOptions& search) {
-  PredictOptions options;
-  options.stop = [&] { return is_over(search); };
-  auto first = planner.predict(start, options);
-  if (!first && first.error().empty()) return std::nullopt;
-  if (!first) return failure(first.error());
-  LayoutForecast best{start, std::move(*first)};
-  const Space& space = planner.space();
-  Scenario scratch = space.base();
-  for (std::size_t level = 0; level < space.dimensions().size() && !is_over(search); ++level) {
-    if (space.dimensions()[level]->values(scratch) != LayoutDimension::Values{0, 1}) continue;
-    LayoutChoice other = best.choice;
-    other.values[level] = 1 - other.values[level];
-    if (!space.objections(other, scratch).empty()) continue;
-    auto prediction = planner.predict(other, options);
-    if (!prediction && prediction.error().empty()) break;
-    if (!prediction) return failure(prediction.error());
-    if (prediction->peak_device < best.prediction.peak_device) {
-      best = {other, std::move(*prediction)};
-    }
-  }
-  return std::optional(std::move(best));
-}
-
 Errors take(SearchResult found, const AdviceInput& input, RungResult& out) {
-  const Planner& planner = *out.planner;
   out.memory_limit = found.memory_limit;
   out.proven = found.proven;
   out.interrupted = found.interrupted;
@@ -87,13 +58,11 @@ Errors take(SearchResult found, const AdviceInput& input, RungResult& out) {
     out.verdict = RungVerdict::kUnknown;
     return {};
   } else if (found.smallest) {
-    auto frugal = most_frugal(planner, found.smallest->choice, input.search);
-    if (!frugal) return frugal.error();
-    const ByteCount least =
-        *frugal ? (*frugal)->prediction.peak_device : found.smallest->device_bytes;
-    out.shortfalls = {
-        {Constraint::kMemory, static_cast<double>(least), static_cast<double>(found.memory_limit)}};
-    out.layout = std::move(*frugal);
+    out.shortfalls = {{Constraint::kMemory, static_cast<double>(found.smallest->device_bytes),
+                       static_cast<double>(found.memory_limit)}};
+    if (found.smallest_forecast) {
+      out.layout = {found.smallest->choice, std::move(*found.smallest_forecast)};
+    }
   } else {
     out.objections = main_objection(found.space);
     return {};

@@ -9,6 +9,7 @@
 #include "economics/prices.h"
 #include "plan/advise/demands.h"
 #include "plan/advise/ladder.h"
+#include "plan/frugal_layout.h"
 #include "plan/search.h"
 
 namespace stepcast {
@@ -27,11 +28,6 @@ enum class RungVerdict {
   kUnknown,  // the time was over before a layout was found that fits
 };
 const char* name_of(RungVerdict verdict);  // "advised"
-
-struct LayoutForecast {
-  LayoutChoice choice;
-  Prediction prediction;
-};
 
 struct RungResult {
   const Rung* rung = nullptr;
