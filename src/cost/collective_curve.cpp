@@ -49,6 +49,7 @@ int generation(const ClusterSpec& cluster) {
 // sequence of steps, then the same network, then the same GPUs, then a group of like size.
 constexpr double kRelatedKind = 1;   // all-gather and reduce-scatter; broadcast like all-gather
 constexpr double kComposedKind = 8;  // a ring all-reduce is both, one after the other
+constexpr double kOtherAlgorithm = 6;
 constexpr double kOtherNetwork = 12;
 constexpr double kPerGeneration = 3;
 constexpr double kPerDoubling = 0.5;
@@ -114,11 +115,28 @@ Provenance provenance_of(const MeasuredGroup& measured, const ClusterSpec& clust
   return same_group ? Provenance::kMeasured : Provenance::kInterpolated;
 }
 
+// Bytes that a ring's rank hands on per byte of payload.
+double handed_on(CollectiveKind kind, std::int64_t ranks) {
+  const double n = static_cast<double>(ranks);
+  return (kind == CollectiveKind::kAllReduce ? 2 : 1) * (n - 1) / n;
+}
+
+// Boxes without NVLink: a ring across them also goes round inside each, over PCIe.
+bool goes_round_on_pcie(const ClusterSpec& cluster, const GroupShape& group, CollectiveKind kind) {
+  const bool is_ring = kind != CollectiveKind::kAllToAll && kind != CollectiveKind::kSendReceive;
+  return is_ring && cluster.scale_up == ScaleUp::kPcie && group.domains > 1 && group.largest > 1;
+}
+
 }  // namespace
 
 CollectiveCurve::CollectiveCurve(MeasuredGroup measured, std::vector<CollectiveSample> samples)
     : measured_(std::move(measured)), samples_(std::move(samples)) {
   STEPCAST_ASSERT(!samples_.empty(), "a curve needs samples");
+  // A message takes no longer than a longer one, as which it could be sent: one that did was
+  // disturbed.
+  for (std::size_t i = samples_.size() - 1; i-- > 0;) {
+    samples_[i].time = std::min(samples_[i].time, samples_[i + 1].time);
+  }
   const CollectiveModel model(measured_.cluster, measured_.group);
   const NcclEstimate endless = model.asymptote(measured_.kind);
   asymptotic_ = endless.algorithm;
@@ -182,8 +200,8 @@ const CollectiveCurve* CollectiveCurves::nearest(const ClusterSpec& cluster,
   const CollectiveCurve* best = nullptr;
   double least = kUnrelated;
   for (const CollectiveCurve& curve : curves_) {
-    if (curve.asymptotic() != asymptotic) continue;
-    const double apart = distance(curve.measured(), cluster, model.group(), kind);
+    double apart = distance(curve.measured(), cluster, model.group(), kind);
+    if (curve.asymptotic() != asymptotic) apart += kOtherAlgorithm;
     if (apart < least) {
       least = apart;
       best = &curve;
@@ -192,21 +210,49 @@ const CollectiveCurve* CollectiveCurves::nearest(const ClusterSpec& cluster,
   return best;
 }
 
+CollectiveCurves::Endless CollectiveCurves::endless(const ClusterSpec& cluster,
+                                                    const CollectiveModel& model,
+                                                    CollectiveKind kind) const {
+  Endless out{model.asymptote(kind), nullptr, {}};
+  out.curve = nearest(cluster, model, kind, out.choice.algorithm);
+  const double efficiency = out.curve ? out.curve->efficiency() : 1;
+  out.reached = {out.choice.bandwidth * efficiency, efficiency};
+  if (!goes_round_on_pcie(cluster, model.group(), kind)) return out;
+  // PCIe that many share was measured to carry far less than NCCL counts on: the way through
+  // a box is no faster for leading to another one.
+  const CollectiveModel box = model.inside();
+  const BytesPerSecond inside =
+      reached(cluster, box, kind).rate *
+      (handed_on(kind, box.group().ranks) / handed_on(kind, model.group().ranks));
+  if (inside < out.reached.rate) out.reached = {inside, inside / out.choice.bandwidth};
+  return out;
+}
+
 CurvePrice CollectiveCurves::price(const ClusterSpec& cluster, const CollectiveModel& model,
                                    CollectiveKind kind, Bytes size, DataType type) const {
-  const NcclEstimate endless = model.asymptote(kind);
-  const CollectiveCurve* curve = nearest(cluster, model, kind, endless.algorithm);
+  const Endless endless = this->endless(cluster, model, kind);
+  const CollectiveCurve* curve = endless.curve;
+  const BytesPerSecond asymptote = endless.reached.rate;
+  const auto time_of = [&](const NcclEstimate& choice, Bytes bytes) {
+    const Seconds nominal = nominal_time(choice, asymptote, bytes);
+    if (!curve) return nominal;
+    const Bytes step = model.step(kind, curve->asymptotic(), bytes);
+    const Seconds time = nominal + choice.steps * curve->addition(choice.algorithm, step);
+    // The curve of another group may subtract more than the whole time.
+    return std::max({time, nominal * 0.5, bytes / asymptote});
+  };
   CurvePrice result;
   result.choice = model.estimate(kind, size, type);
-  result.asymptote = endless.bandwidth * (curve ? curve->efficiency() : 1);
-  const Seconds nominal = nominal_time(result.choice, result.asymptote, size);
-  result.time = nominal;
+  result.asymptote = asymptote;
+  result.time = time_of(result.choice, size);
   if (!curve) return result;
-
-  const Bytes step = model.step(kind, endless.algorithm, size);
-  result.time += result.choice.steps * curve->addition(result.choice.algorithm, step);
-  // The curve of another group may subtract more than the whole time.
-  result.time = std::max({result.time, nominal * 0.5, size / result.asymptote});
+  // Samples of two algorithms need not meet, and a message takes no longer than a longer one. That
+  // shows where latency counts, across the network.
+  constexpr Bytes kLong(64.0 * 1024 * 1024);
+  for (Bytes other = size * 2; model.group().domains > 1 && other <= kLong; other = other * 2) {
+    result.time = std::min(result.time, time_of(model.estimate(kind, other, type), other));
+  }
+  result.curve = static_cast<std::int32_t>(curve - curves_.data());
   result.provenance =
       provenance_of(curve->measured(), cluster, model.group(), kind, curve->holds(size));
   return result;
@@ -214,10 +260,7 @@ CurvePrice CollectiveCurves::price(const ClusterSpec& cluster, const CollectiveM
 
 Reached CollectiveCurves::reached(const ClusterSpec& cluster, const CollectiveModel& model,
                                   CollectiveKind kind) const {
-  const NcclEstimate endless = model.asymptote(kind);
-  const CollectiveCurve* curve = nearest(cluster, model, kind, endless.algorithm);
-  const double efficiency = curve ? curve->efficiency() : 1;
-  return {endless.bandwidth * efficiency, efficiency};
+  return endless(cluster, model, kind).reached;
 }
 
 void CollectiveCurves::add(const std::vector<CollectiveCurve>& curves) {

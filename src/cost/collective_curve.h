@@ -44,6 +44,7 @@ struct CurvePrice {
   BytesPerSecond asymptote;  // payload per second that endless messages reach
   Seconds time;
   Provenance provenance = Provenance::kDataSheet;
+  std::int32_t curve = -1;  // into CollectiveCurves::curves(); -1: none, the nominal model
 };
 
 class CollectiveCurve {
@@ -101,6 +102,14 @@ class CollectiveCurves {
  private:
   static Result<CollectiveCurves> read(const std::string& file);
 
+  // Messages without end: the nominal choice, the curve that serves the group, and what is reached.
+  struct Endless {
+    NcclEstimate choice;
+    const CollectiveCurve* curve = nullptr;
+    Reached reached;
+  };
+  Endless endless(const ClusterSpec& cluster, const CollectiveModel& model,
+                  CollectiveKind kind) const;
   const CollectiveCurve* nearest(const ClusterSpec& cluster, const CollectiveModel& model,
                                  CollectiveKind kind, Algorithm asymptotic) const;
 

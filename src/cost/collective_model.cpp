@@ -98,6 +98,15 @@ Bytes CollectiveModel::step(CollectiveKind kind, Algorithm asymptotic, Bytes siz
   return asymptotic == Algorithm::kRing ? size / (channels * ranks) : size / channels;
 }
 
+CollectiveModel CollectiveModel::inside() const {
+  GroupShape members = group_;
+  members.ranks = members.smallest = group_.largest;
+  members.domains = 1;
+  members.nics = members.tiers = 0;
+  members.nic_left = 1;
+  return {cluster_, members, true, tuned_for_};
+}
+
 BytesPerSecond CollectiveModel::network_share() const {
   return cluster_.nic_bandwidth * group_.nic_left *
          static_cast<double>(std::max<std::int64_t>(group_.nics, 1));

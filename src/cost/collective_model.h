@@ -40,6 +40,9 @@ class CollectiveModel {
   // one ring step per channel, all that leaves it in an all-to-all, else the message per channel.
   Bytes step(CollectiveKind kind, Algorithm asymptotic, Bytes size) const;
 
+  // The members of the fullest domain, as a group of their own.
+  CollectiveModel inside() const;
+
   const NcclGraph& graph() const { return graph_; }
   const GroupShape& group() const { return group_; }
 

@@ -329,11 +329,23 @@ BytesPerSecond rate_at_once(const Topology& topology, BytesPerSecond rate,
 
 void charge_protocol(const Cluster& cluster, const Reached& reached, std::vector<LinkLoad>& loads) {
   const double measured = std::min(1.0, reached.efficiency);
+  const auto link_of = [&](const LinkLoad& load) -> const Link& {
+    return cluster.topology.links()[load.link.index()];
+  };
+  // Cables between switches carry the packets of the NICs, and as large a part of them is payload.
+  double carried = nccl_wire_part(cluster.spec, LinkKind::kNic) * measured;
+  for (const LinkLoad& load : loads) {
+    const Link& link = link_of(load);
+    if (link.kind != LinkKind::kNic) continue;
+    const double used = load.weight * reached.rate.value() / link.capacity.value();
+    carried = std::max(carried, std::min(used, 1.0));
+  }
   for (LinkLoad& load : loads) {
-    const Link& link = cluster.topology.links()[load.link.index()];
+    const Link& link = link_of(load);
     const double part = nccl_wire_part(cluster.spec, link.kind) * measured;
     const double full = link.capacity.value() / reached.rate.value();
-    load.weight = std::max(load.weight, std::min(load.weight / part, full));
+    const double least = link.kind == LinkKind::kFabric ? load.weight / carried : load.weight;
+    load.weight = std::max(least, std::min(load.weight / part, full));
   }
 }
 

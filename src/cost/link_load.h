@@ -37,8 +37,9 @@ struct Reached {
 // Turns bytes into weights against the links' nominal capacity, of which a protocol leaves payload
 // a part (nccl_wire_part(), times the measured efficiency). A link that this makes full below the
 // rate that the collective reaches is full at that rate, so that two collectives on it each get
-// half. A link of the fabric that is slower than NCCL believes keeps its nominal weight and sets
-// the pace itself. How fast other links are does not matter to a link's weight, but for that rate.
+// half. A link of the fabric that is slower than NCCL believes sets the pace itself: it carries as
+// large a part of its capacity as NICs do of theirs. How fast other links are does not matter to a
+// link's weight, but for that rate.
 void charge_protocol(const Cluster& cluster, const Reached& reached, std::vector<LinkLoad>& loads);
 
 // Payload per second that the first of several groups reaches when all send at once, none faster

@@ -28,9 +28,8 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
       delays_wgrad_(scenario.layout.overlap.expert_wgrad) {
   for (const Role& role : program.roles) awaited_.emplace_back(role, grid);
   block_costs_.carry_attention(busiest_attention(scenario));
-  const bool shares = sends == SendsInPasses::kBesideSiblings;
   std::vector<GroupMessage> sent =
-      shares ? messages_in_blocks(program) : std::vector<GroupMessage>{};
+      alone_ ? std::vector<GroupMessage>{} : messages_in_blocks(program);
   std::erase_if(sent, [](const GroupMessage& one) { return one.message.bytes <= kSmallMessage; });
   const std::vector<AxisGroup> in_blocks =
       alone_ ? std::vector<AxisGroup>{} : groups_in_blocks(program);
@@ -51,7 +50,8 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
       shapes.push_back(collectives.shape(devices));
       if (!shapes.back()) std::ranges::copy(devices, std::back_inserter(particular));
     }
-    SiblingLinks links = find_sibling_links(scenario, grid, collectives, sent, rank);
+    SiblingLinks links =
+        find_sibling_links(scenario, grid, collectives, sent, rank, sends == SendsInPasses::kApart);
     const auto [found, fresh] = known.try_emplace({std::move(shapes), std::move(particular), links},
                                                   static_cast<std::int32_t>(placements_.size()));
     if (fresh) {

@@ -82,7 +82,7 @@ bool has_own_links(const std::vector<RankId>& group, const Cluster& cluster) {
 
 SiblingLinks find_sibling_links(const Scenario& scenario, const RankGrid& grid,
                                 const CollectiveCosts& costs, std::span<const GroupMessage> sent,
-                                RankId rank) {
+                                RankId rank, bool apart) {
   std::map<std::pair<AxisGroup, Way>, CollectivePrice> fastest;
   std::map<AxisGroup, std::vector<std::vector<DeviceId>>> groups;  // its own first
   for (const auto& [group, message] : sent) {
@@ -90,7 +90,7 @@ SiblingLinks find_sibling_links(const Scenario& scenario, const RankGrid& grid,
     if (fresh && grid.group_size(group) > 1) {
       const std::vector<RankId> own = grid.members(group, rank);
       if (!has_own_links(own, scenario.cluster)) {
-        known->second = siblings_of(own, group, scenario, grid);
+        if (!apart) known->second = siblings_of(own, group, scenario, grid);
         known->second.insert(known->second.begin(), devices_of(own));
       }
     }

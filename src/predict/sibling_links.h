@@ -37,9 +37,10 @@ struct SiblingLinks {
 // On a switch each GPU has links of its own: nothing is shared inside one NVLink domain.
 bool has_own_links(const std::vector<RankId>& group, const Cluster& cluster);
 
-// `sent`: inside blocks.
+// `sent`: inside blocks. `apart`: no sibling sends, and a group is held back by its own links
+// alone.
 SiblingLinks find_sibling_links(const Scenario& scenario, const RankGrid& grid,
                                 const CollectiveCosts& costs, std::span<const GroupMessage> sent,
-                                RankId rank);
+                                RankId rank, bool apart = false);
 
 }  // namespace stepcast

@@ -96,6 +96,7 @@ TransferShape TransferShapes::make_collective(std::int32_t rank_class,
     loads = &classes.loads[group_class][static_cast<std::size_t>(priced.loads)];
   }
   TransferShape shape = make(priced.price, loads, priced.price.channels, call.pieces);
+  if (priced.loads >= 0) keep_to_own(orbit.loads[static_cast<std::size_t>(priced.loads)], shape);
   shape.meeting = first_meeting_[k] + static_cast<std::int32_t>(group_class);
   shape.members = members_[static_cast<std::size_t>(shape.meeting)];
   if (priced.price.cpu_share > 0) {
@@ -129,6 +130,7 @@ TransferShape TransferShapes::make_pair(std::int32_t rank_class, const PairKey& 
   TransferShape shape =
       make(pair.price, &classes.loads[static_cast<std::size_t>(classes.class_of[p])],
            std::min(pair.price.channels, kTransferBlocks), 1);
+  keep_to_own(pair.loads, shape);
   const RankId peer = sends ? pair.receiver : pair.sender;
   shape.peer_class = in_.symmetry.class_of_rank[peer.index()];
   if (pair.price.cpu_share > 0) {
@@ -188,6 +190,14 @@ TransferShape TransferShapes::make_update(const UpdateKey& key) const {
   const HostUpdate update{0, key.bytes, key.disk_bytes, {}};
   shape.latency = sim::duration(host_update_time(in_.scenario, update, in_.host_memory));
   return shape;
+}
+
+// Without contention a transfer is as fast as its own links let it be, those that NCCL does not
+// know among them.
+void TransferShapes::keep_to_own(const std::vector<LinkLoad>& loads, TransferShape& shape) const {
+  if (in_.contention || shape.work <= 0) return;
+  const BytesPerSecond rate(shape.rate_bound);
+  shape.rate_bound = rate_at_once(in_.scenario.cluster.topology, rate, {&loads, 1}).value();
 }
 
 // `ranks`: of all groups or pairs of the class.

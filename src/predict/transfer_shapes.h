@@ -89,6 +89,7 @@ class TransferShapes {
   void limit_to_disks(CopyDirection direction, TransferShape& shape) const;
   TransferShape make(const CollectivePrice& price, const std::vector<ClassLoad>* loads,
                      std::int64_t blocks, std::int32_t pieces) const;
+  void keep_to_own(const std::vector<LinkLoad>& loads, TransferShape& shape) const;
   void use_cores(const CollectivePrice& price, std::int64_t ranks, TransferShape& shape) const;
   RankId representative(std::int32_t rank_class) const {
     return in_.symmetry.ranks[static_cast<std::size_t>(rank_class)].front();

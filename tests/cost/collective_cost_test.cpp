@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "cluster/cluster_from.h"
 #include "cost/collective_fixture.h"
 
 namespace stepcast {
@@ -232,6 +235,47 @@ TEST(SendCosts, GiveBackTheMeasuredSend) {
       costs.price_send(ByteCount{1} << 30, DeviceId(0), DeviceId(1), {8, 1});
   EXPECT_EQ(price.provenance, Provenance::kMeasured);
   EXPECT_NEAR(price.time().value(), 5503.4e-6, 1e-6);
+}
+
+// 8 A100 share the PCIe of a box, and were measured to move 12.5 GB/s each where NCCL counts on 24.
+// The ring across two boxes goes round in each of them as well: 15/8 of the bytes in place of 7/4.
+TEST(CollectiveCosts, ARingAcrossBoxesIsNoFasterInsideThem) {
+  const Cluster one = testing::cluster_from(R"({"base": "a100-pcie-8", "nodes": 1})");
+  const Cluster two = testing::cluster_from(R"({"base": "a100-pcie-8", "nodes": 2})");
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+    const auto time = [&](const Cluster& cluster, std::int64_t ranks) {
+      const CollectiveCosts costs(cluster, shipped_profiles());
+      return costs.price(kind, ByteCount{1} << 30, DataType::kBf16, devices(ranks)).time().value();
+    };
+    EXPECT_GE(time(two, 16), 15.0 / 14 * time(one, 8) * 0.98);
+    EXPECT_LE(time(two, 16), 15.0 / 14 * time(one, 8) * 1.1);
+  }
+}
+
+// On EFA, whose one curve is of four nodes: no message takes longer than one of twice its size, and
+// twice as many nodes take no more than twice as many steps.
+TEST(CollectiveCosts, OnEfaTimesGrowWithSizeAndCurvesMeet) {
+  std::map<double, double> before;  // by size: of half as many nodes
+  for (const std::int64_t nodes : {2, 4, 8, 16}) {
+    const Cluster cluster =
+        testing::cluster_from(R"({"base": "aws-p5", "nodes": )" + std::to_string(nodes) + "}");
+    const CollectiveCosts costs(cluster, shipped_profiles());
+    double last = 0;
+    for (double size = 65536; size < 2e9; size *= 2) {
+      const double time = costs
+                              .price(CollectiveKind::kAllReduce, static_cast<ByteCount>(size),
+                                     DataType::kBf16, devices(8 * nodes))
+                              .time()
+                              .value();
+      EXPECT_GE(time, last) << nodes << " nodes, " << size;
+      if (const auto half = before.find(size); half != before.end()) {
+        EXPECT_GE(time, half->second * 0.9) << nodes << " nodes, " << size;
+        EXPECT_LE(time, half->second * 2.2) << nodes << " nodes, " << size;
+      }
+      last = before[size] = time;
+    }
+  }
 }
 
 }  // namespace

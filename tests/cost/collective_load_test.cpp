@@ -222,24 +222,58 @@ TEST(LinkLoad, TwoGroupsOnOneNicGetHalfEach) {
   EXPECT_EQ(load_on_nics(2).count(first.begin()->first), 0u);
 }
 
-// A spine that is slower than the NICs sets the pace itself: nominal weights, and the fluid rate
-// below what NCCL would reach.
+// A spine that is slower than the NICs sets the pace itself, below what NCCL would reach: four
+// times slower it carries a quarter of what NICs do that set the pace.
 TEST(LinkLoad, AnOversubscribedSpineSetsThePace) {
-  ClusterSpec spec = a100(4);
-  spec.nodes_per_leaf_group = 1;
-  spec.oversubscription = 4;
-  const Cluster cluster = cluster_of(spec);
-  const CollectiveCosts costs(cluster, shipped_profiles());
-  const auto members = devices(32);
-  const CollectivePrice price =
-      costs.price(CollectiveKind::kAllGather, ByteCount{4} << 30, DataType::kBf16, members);
-  double rate = price.rate_bound.value();
-  for (const LinkLoad& load : costs.loads(price, CollectiveKind::kAllGather, members)) {
-    const double capacity = cluster.topology.links()[load.link.index()].capacity.value();
-    rate = std::min(rate, capacity / load.weight);
+  const auto rate_of = [](double oversubscription) {
+    ClusterSpec spec = a100(4);
+    spec.nodes_per_leaf_group = 1;
+    spec.oversubscription = oversubscription;
+    const Cluster cluster = cluster_of(spec);
+    const CollectiveCosts costs(cluster, shipped_profiles());
+    const auto members = devices(32);
+    const CollectivePrice price =
+        costs.price(CollectiveKind::kAllGather, ByteCount{16} << 30, DataType::kBf16, members);
+    double rate = price.rate_bound.value();
+    for (const LinkLoad& load : costs.loads(price, CollectiveKind::kAllGather, members)) {
+      const double capacity = cluster.topology.links()[load.link.index()].capacity.value();
+      rate = std::min(rate, capacity / load.weight);
+    }
+    return rate;
+  };
+  EXPECT_NEAR(rate_of(4) / rate_of(1), 0.25, 0.0025);
+  // An eighth of 31/32 of the payload on each rail's uplink of 25/4 GB/s, of which NCCL counts on
+  // 24 of 25.
+  EXPECT_LE(rate_of(4), 0.97 * 6.25e9 / (31.0 / 32 / 8));
+}
+
+// One capacity between nodes in two ways: NICs of a quarter, which price the group, and uplinks for
+// a quarter of the NICs, for which it waits.
+TEST(LinkLoad, ATrunkCarriesWhatNicsOfItsCapacityDo) {
+  ClusterSpec whole = a100(4);
+  whole.nodes_per_leaf_group = 1;
+  const auto rate_of = [](const ClusterSpec& spec) {
+    const Cluster cluster = cluster_of(spec);
+    const CollectiveCosts costs(cluster, shipped_profiles());
+    const auto members = devices(32);
+    const CollectivePrice price =
+        costs.price(CollectiveKind::kAllGather, ByteCount{16} << 30, DataType::kBf16, members);
+    const auto loads = costs.loads(price, CollectiveKind::kAllGather, members);
+    return rate_at_once(cluster.topology, price.rate_bound, {&loads, 1}).value();
+  };
+  ClusterSpec slow_nics = whole, slow_uplinks = whole;
+  slow_nics.nic_bandwidth = whole.nic_bandwidth / 4;
+  slow_uplinks.oversubscription = 4;
+  EXPECT_NEAR(rate_of(slow_uplinks) / rate_of(slow_nics), 1, 0.02);
+  // No rate of the uplinks is a step: less of them is never faster, and little less costs little.
+  double before = rate_of(whole);
+  for (double ratio = 1.01; ratio < 4; ratio *= 1.01) {
+    slow_uplinks.oversubscription = ratio;
+    const double now = rate_of(slow_uplinks);
+    EXPECT_LE(now, before * (1 + 1e-9)) << ratio;
+    EXPECT_GE(now, before / 1.011) << ratio;
+    before = now;
   }
-  // An eighth of 31/32 of the payload on each rail's uplink of 25/4 GB/s.
-  EXPECT_NEAR(rate, 6.25e9 / (31.0 / 32 / 8), 1e6);
 }
 
 // Two GPUs without NVLink or switch between them: over the PCIe switch they share.

@@ -137,6 +137,40 @@ TEST(LinkUse, SaysWhoseTrafficMeetsOnANic) {
   EXPECT_EQ(apart->lost_on_links.value(), 0);
 }
 
+// Eight nodes of eight under leaves of two, with uplinks for a quarter of their NICs. Nothing is
+// shared where one group alone sends, and the slow uplinks are the step's own.
+TEST(LinkUse, OfOneGroupOverSlowUplinksIsNothingLost) {
+  const auto step = [](const std::string& oversubscription, const char* layout, const char* tokens,
+                       bool contention) {
+    const Scenario scenario = testing::scenario_from(
+        R"({"stepcast":1,"model":{"hidden":4096,"layers":4,"heads":32,"vocab":32000},
+            "cluster":{"base":"dgx-h100","nodes":8,"nodes_per_leaf_group":2,"oversubscription":)" +
+        oversubscription + R"(},"training":{"global_batch":64,"sequence_length":)" + tokens +
+        R"(},"layout":)" + layout + "}");
+    const auto made = predict(scenario, source_folders(), {.contention = contention});
+    EXPECT_TRUE(made.has_value());
+    return made ? made->step_time.value() : 0;
+  };
+  struct Case {
+    const char* layout;
+    const char* tokens;
+    bool sends_alone;
+  };
+  // 64 replicas reduce as instructions of the step, sharded ones gather beside that, and tensor
+  // parallel ranks of two groups send inside its passes.
+  for (const Case& c :
+       {Case{R"({"dp":64})", "512", true}, Case{R"({"dp":64,"zero":3})", "512", false},
+        Case{R"({"dp":2,"tp":32})", "16384", false}}) {
+    const double alone = step("4", c.layout, c.tokens, false);
+    const double shared = step("4", c.layout, c.tokens, true);
+    EXPECT_GT(alone, 1.1 * step("1", c.layout, c.tokens, false)) << c.layout;
+    EXPECT_LE(alone, shared * (1 + 1e-9)) << c.layout;
+    if (c.sends_alone) {
+      EXPECT_NEAR(alone, shared, 1e-9 * shared) << c.layout;
+    }
+  }
+}
+
 // Siblings that share the PCIe of a node lose to each other inside their passes.
 TEST(LinkUse, CountsWhatSiblingsLoseInsidePasses) {
   const Scenario scenario =
