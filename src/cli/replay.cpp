@@ -20,9 +20,10 @@ namespace {
 
 struct ReplayFlags {
   GraphSource source;
-  std::string cluster, network, system;
+  std::string cluster, network, system, profile, rank_map;
   std::int64_t nodes = 0;
-  std::string compute = "file", communication = "model";
+  std::string compute, communication;  // empty: as the system file has it, else "file", "model"
+  std::string dependencies = "all";
   double compute_speed = 1;
   bool no_contention = false;
   std::string trace;
@@ -33,8 +34,9 @@ struct ReplayFlags {
 
 constexpr std::size_t kTracedRanks = 16;  // of a trace whose ranks nobody chose
 
-TimeSource source_of(const std::string& word) {
-  return word == "file" ? TimeSource::kFile : TimeSource::kModel;
+// The source that was typed, else the one that the system file says.
+TimeSource source_of(const std::string& word, bool by_model) {
+  return (word.empty() ? by_model : word == "model") ? TimeSource::kModel : TimeSource::kFile;
 }
 
 Errors plan_output(const ReplayFlags& flags, Output& output) {
@@ -44,6 +46,7 @@ Errors plan_output(const ReplayFlags& flags, Output& output) {
   output.protect("--network", flags.network);
   output.protect("--system", flags.system);
   output.protect("--groups", flags.source.groups);
+  output.protect("--rank-map", flags.rank_map);
   Errors errors = output.check();
   if (flags.cluster.empty() == flags.network.empty()) {
     errors.push_back({ErrorCode::kMissingKey,
@@ -55,8 +58,13 @@ Errors plan_output(const ReplayFlags& flags, Output& output) {
     errors.push_back({ErrorCode::kIllegal, "needs --network: the two describe one machine", "",
                       "--system", "give the network file beside it"});
   }
-  if (flags.nodes > 0 && flags.cluster.empty()) {
-    errors.push_back({ErrorCode::kIllegal, "needs --cluster", "", "--nodes", ""});
+  const std::pair<const char*, bool> of_clusters[] = {{"--nodes", flags.nodes > 0},
+                                                      {"--profile", !flags.profile.empty()},
+                                                      {"--rank-map", !flags.rank_map.empty()}};
+  for (const auto& [flag, is_given] : of_clusters) {
+    if (is_given && flags.cluster.empty()) {
+      errors.push_back({ErrorCode::kIllegal, "needs --cluster", "", flag, ""});
+    }
   }
   return errors;
 }
@@ -80,21 +88,42 @@ Result<Cluster> find_cluster(const ReplayFlags& flags, std::int64_t ranks,
   return read((ranks + cluster->spec.gpus_per_node - 1) / cluster->spec.gpus_per_node);
 }
 
-Result<std::unique_ptr<GraphNetwork>> read_dimensions(const ReplayFlags& flags) {
+// A machine as ASTRA-sim's files describe it.
+struct AstraMachine {
+  DimensionFile network;
+  SystemSettings system;
+};
+
+void note_not_read(const ReplayFlags& flags, const std::string& file,
+                   const std::vector<std::string>& keys) {
+  if (keys.empty()) return;
+  note(flags.output,
+       fmt::format("note: {} has keys that have no meaning here: {}", file, fmt::join(keys, ", ")));
+}
+
+Result<AstraMachine> read_machine(const ReplayFlags& flags) {
+  AstraMachine out;
   auto file = read_network_file(flags.network);
   if (!file) return failure(file.error());
-  SystemSettings system;
+  out.network = std::move(*file);
+  note_not_read(flags, flags.network, out.network.not_read);
   if (!flags.system.empty()) {
     auto read = read_system_file(flags.system);
     if (!read) return failure(read.error());
-    system = *read;
+    out.system = std::move(*read);
+    note_not_read(flags, flags.system, out.system.not_read);
   }
+  const SystemSettings& system = out.system;
   const bool can_compute = system.peak_flops > 0 || system.memory.value() > 0;
-  if (source_of(flags.compute) == TimeSource::kModel && !can_compute) {
-    return failure({ErrorCode::kMissingKey, "model needs peak-perf or local-mem-bw", "",
-                    "--compute", "give --system with them, or --compute file"});
+  if (source_of(flags.compute, system.roofline) == TimeSource::kModel && !can_compute) {
+    const bool was_typed = !flags.compute.empty();
+    return failure({ErrorCode::kMissingKey,
+                    was_typed ? "model needs peak-perf or local-mem-bw"
+                              : "roofline-enabled needs peak-perf or local-mem-bw",
+                    was_typed ? "" : flags.system, was_typed ? "--compute" : "",
+                    "give --system with them, or --compute file"});
   }
-  return dimension_network(std::move(*file), system);
+  return out;
 }
 
 Result<std::vector<std::int32_t>> traced_ranks(const ReplayFlags& flags,
@@ -128,21 +157,31 @@ std::string source_words(const std::vector<std::string>& files) {
   return files.size() == 1 ? files.front() : fmt::format("{} files", files.size());
 }
 
+void note_oddities(const ReplayFlags& flags, const GraphReplay& replay) {
+  if (replay.without_work > 0) {
+    note(flags.output,
+         fmt::format("note: nodes with neither num_ops nor tensor_size, which last as the file "
+                     "states: {}",
+                     replay.without_work));
+  }
+  if (replay.roomy_receives > 0) {
+    note(flags.output,
+         fmt::format("note: receives with room for more than is sent to them, of which what is "
+                     "sent moves: {} ({})",
+                     replay.roomy_receives, replay.roomy_receive));
+  }
+}
+
 int run_over(const ReplayFlags& flags, const ExecutionGraph& graph, GraphNetwork& network,
-             Output& output) {
+             const SystemSettings& system, Output& output) {
   ReplayRules rules;
-  rules.compute = source_of(flags.compute);
-  rules.communication = source_of(flags.communication);
+  rules.compute = source_of(flags.compute, system.roofline && !system.replay_alone);
+  rules.communication = source_of(flags.communication, !system.replay_alone);
   rules.compute_speed = flags.compute_speed;
   rules.contention = !flags.no_contention;
   const auto replay = replay_graph(graph, network, rules);
   if (!replay) return report_errors(replay.error());
-  if (replay->without_work > 0) {
-    note(flags.output,
-         fmt::format("note: nodes with neither num_ops nor tensor_size, which last as the file "
-                     "states: {}",
-                     replay->without_work));
-  }
+  note_oddities(flags, *replay);
   const ReplayReport report{graph,          *replay,        rules, source_words(flags.source.words),
                             network.name(), network.ranks()};
   output.set_main(flags.output, render(flags.output, report));
@@ -160,6 +199,44 @@ int run_over(const ReplayFlags& flags, const ExecutionGraph& graph, GraphNetwork
   return kOk;
 }
 
+Result<ExecutionGraph> read_source(const ReplayFlags& flags, const DimensionFile& network) {
+  GraphSource source = flags.source;
+  source.data_alone = flags.dependencies == "data";
+  for (const NetworkDimension& one : network.dimensions) source.dimensions.push_back(one.ranks);
+  auto graph = read_graph(source);
+  if (graph && graph->ignored_dependencies > 0) {
+    note(flags.output,
+         fmt::format("note: dependencies on nodes that the traces do not have, ignored: {}",
+                     graph->ignored_dependencies));
+  }
+  return graph;
+}
+
+int run_on_cluster(const ReplayFlags& flags, const ExecutionGraph& graph,
+                   const DataFolders& folders, Output& output) {
+  const auto ranks = static_cast<std::int64_t>(graph.ranks.size());
+  const auto cluster = find_cluster(flags, ranks, folders);
+  if (!cluster) return report_errors(cluster.error());
+  if (const std::string& reading = cluster->spec.reading; !reading.empty()) {
+    note(flags.output, "note: " + reading);
+  }
+  ClusterPlaces places{flags.profile, {}};
+  if (!flags.rank_map.empty()) {
+    auto map = read_rank_map(flags.rank_map, ranks, cluster->gpus());
+    if (!map) return report_errors(map.error());
+    places.gpus = std::move(*map);
+  }
+  const auto network = cluster_network(*cluster, folders, std::move(places));
+  if (!network) {
+    Errors errors = network.error();
+    for (Error& error : errors) {
+      if (error.path == "profile") error.path = "--profile";
+    }
+    return report_errors(errors);
+  }
+  return run_over(flags, graph, **network, {}, output);
+}
+
 int run_replay(const ReplayFlags& flags) {
   Output output;
   if (const Errors errors = plan_output(flags, output); !errors.empty()) {
@@ -167,27 +244,17 @@ int run_replay(const ReplayFlags& flags) {
   }
   const auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
-  const auto graph = read_graph(flags.source);
-  if (!graph) return report_errors(graph.error());
-  if (graph->ignored_dependencies > 0) {
-    note(flags.output,
-         fmt::format("note: dependencies on nodes that the traces do not have, ignored: {}",
-                     graph->ignored_dependencies));
-  }
+  AstraMachine machine;
   if (!flags.network.empty()) {
-    const auto network = read_dimensions(flags);
-    if (!network) return report_errors(network.error());
-    return run_over(flags, *graph, **network, output);
+    auto read = read_machine(flags);
+    if (!read) return report_errors(read.error());
+    machine = std::move(*read);
   }
-  const auto ranks = static_cast<std::int64_t>(graph->ranks.size());
-  const auto cluster = find_cluster(flags, ranks, data->folders);
-  if (!cluster) return report_errors(cluster.error());
-  if (const std::string& reading = cluster->spec.reading; !reading.empty()) {
-    note(flags.output, "note: " + reading);
-  }
-  const auto network = cluster_network(*cluster, data->folders);
-  if (!network) return report_errors(network.error());
-  return run_over(flags, *graph, **network, output);
+  const auto graph = read_source(flags, machine.network);
+  if (!graph) return report_errors(graph.error());
+  if (flags.network.empty()) return run_on_cluster(flags, *graph, data->folders, output);
+  const auto network = dimension_network(machine.network, machine.system);
+  return run_over(flags, *graph, *network, machine.system, output);
 }
 
 }  // namespace
@@ -209,6 +276,9 @@ Command add_replay(CommandLine program) {
       .required();
   app.add("--cluster", flags->cluster, "NAME, NAMExNODES or a file: what ranks send over");
   app.add("--nodes", flags->nodes, "nodes of the cluster").positive();
+  app.add("--profile", flags->profile, "costs to price by, in place of those of the cluster's GPUs")
+      .type_name("NAME|PATH");
+  app.add("--rank-map", flags->rank_map, "the GPU of each rank: [0, 8, 1, 9]").type_name("FILE");
   app.add("--network", flags->network, "network file of ASTRA-sim, in the cluster's place")
       .type_name("FILE");
   app.add("--system", flags->system, "system file of ASTRA-sim, beside --network")
@@ -217,15 +287,20 @@ Command add_replay(CommandLine program) {
       .type_name("FILE");
   app.add_switch("--ignore-missing", flags->source.ignore_missing,
                  "take nodes that a trace waits for and does not have as ended");
+  app.add(
+         "--dependencies", flags->dependencies,
+         "which dependencies of a trace are awaited: all, or those of data alone, for traces whose "
+         "control dependencies hold the call stack")
+      .one_of({"all", "data"})
+      .shows_default();
   app.add("--compute", flags->compute,
-          "how long nodes compute: as the file states, or as the data sheet allows for their "
-          "operations and bytes")
-      .one_of({"file", "model"})
-      .shows_default();
+          "how long nodes compute: as the file states (the default, unless --system has "
+          "roofline-enabled), or as the data sheet allows for their operations and bytes")
+      .one_of({"file", "model"});
   app.add("--communication", flags->communication,
-          "how long communication takes: as the network allows, or as the file states")
-      .one_of({"model", "file"})
-      .shows_default();
+          "how long communication takes: as the network allows (the default, unless --system has "
+          "replay-only), or as the file states")
+      .one_of({"model", "file"});
   app.add("--compute-speed", flags->compute_speed, "computing is so many times as fast")
       .within(1e-6, 1e6)
       .shows_default();

@@ -13,6 +13,8 @@ namespace {
 
 using Read = tl::expected<void, std::string>;
 
+constexpr std::size_t kMostDimensions = 64;  // of a network
+
 tl::unexpected<std::string> wrong(std::string words) {
   return tl::unexpected<std::string>(std::move(words));
 }
@@ -81,20 +83,21 @@ Read read_attribute(std::string_view message, Attribute& out) {
   return {};
 }
 
-// The list of truths of `involved_dim`: whether each of them holds.
-bool holds_everywhere(std::string_view list) {
+// The list of truths of `involved_dim`, which a writer may pack.
+Read take_truths(std::string_view list, std::vector<bool>& out) {
   WireReader reader(list);
   WireField field;
   while (reader.next(field)) {
     if (field.number != 1) continue;
-    if (field.type == WireType::kVarint && field.value == 0) return false;
+    if (field.type == WireType::kVarint) out.push_back(field.value != 0);
     WireReader values(field.bytes);
-    std::uint64_t value = 1;
-    while (values.next_varint(value)) {
-      if (value == 0) return false;
-    }
+    std::uint64_t value = 0;
+    while (values.next_varint(value)) out.push_back(value != 0);
   }
-  return true;
+  if (out.size() > kMostDimensions) {
+    return wrong(fmt::format("its attribute involved_dim has {} values", out.size()));
+  }
+  return {};
 }
 
 Read take_attribute(std::string_view message, ChakraNode& out) {
@@ -123,7 +126,7 @@ Read take_attribute(std::string_view message, ChakraNode& out) {
   } else if (one.name == "pg_name") {
     out.group = one.text;
   } else if (one.name == "involved_dim") {
-    out.is_in_some_dimensions = !holds_everywhere(one.bools);
+    return take_truths(one.bools, out.dimensions);
   }
   return {};
 }
@@ -171,8 +174,9 @@ Read take_field(const WireField& field, ChakraNode& out) {
       out.name = field.bytes;
       return {};
     case kControl:
+      return take_dependencies(field, out.control);
     case kData:
-      return take_dependencies(field, out.dependencies);
+      return take_dependencies(field, out.data);
     case kInputs:
       if (is_text) out.input_values = values_of(field.bytes);
       return {};

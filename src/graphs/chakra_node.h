@@ -22,9 +22,12 @@ enum class ChakraType : std::uint64_t {
   kCompute,
   kSend,
   kReceive,
-  kCollective
+  kCollective,
+  kStorage,
+  kBatch,
+  kCheckpoint
 };
-inline constexpr std::uint64_t kChakraTypes = 8;
+inline constexpr std::uint64_t kChakraTypes = 11;
 
 // Fields of an attribute that hold its value. Even numbers between them are lists.
 enum class ChakraValue : std::uint32_t {
@@ -46,15 +49,15 @@ struct ChakraNode {
   std::uint64_t id = 0;
   std::string_view name;
   ChakraType type = ChakraType::kInvalid;
-  std::vector<std::uint64_t> dependencies;  // control and data
+  std::vector<std::uint64_t> control, data;  // that it waits for
   std::uint64_t duration_us = 0;
   std::string_view input_values;  // of metadata: the definition of groups
 
   bool is_on_host = false;
   std::optional<std::uint64_t> collective, bytes, source, target, tag;
   std::optional<std::uint64_t> operations, tensor_bytes;
-  std::string_view group;  // pg_name; empty: all ranks
-  bool is_in_some_dimensions = false;
+  std::string_view group;        // pg_name; empty: all ranks
+  std::vector<bool> dimensions;  // involved_dim: whether it spans each of the network's
 };
 
 // Views into the message. The error is the reason alone, in words.

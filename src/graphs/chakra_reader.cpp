@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "core/json.h"
@@ -118,8 +119,10 @@ class RankReader {
   void take(std::string_view message) {
     if (!has_head_) return take_head(message);
     ChakraNode fresh;
-    fresh.dependencies = std::move(node_.dependencies);  // their room
-    fresh.dependencies.clear();
+    fresh.control = std::move(node_.control);  // their room
+    fresh.data = std::move(node_.data);
+    fresh.control.clear();
+    fresh.data.clear();
     node_ = std::move(fresh);
     if (const auto read = read_chakra_node(message, node_); !read) {
       fail(fmt::format("node {}, behind node {}: {}", node_.id, last_id_, read.error()));
@@ -163,8 +166,11 @@ class RankReader {
     set_kind(one);
     if (!errors_.empty()) return;
     one.first_dependency = static_cast<std::int32_t>(waits_for_.size());
-    one.dependencies = static_cast<std::int32_t>(node_.dependencies.size());
-    waits_for_.insert(waits_for_.end(), node_.dependencies.begin(), node_.dependencies.end());
+    if (!shared_.rules.data_alone) {
+      waits_for_.insert(waits_for_.end(), node_.control.begin(), node_.control.end());
+    }
+    waits_for_.insert(waits_for_.end(), node_.data.begin(), node_.data.end());
+    one.dependencies = static_cast<std::int32_t>(waits_for_.size()) - one.first_dependency;
     out().nodes.push_back(one);
   }
 
@@ -176,13 +182,17 @@ class RankReader {
         return read_group_definitions();
       case ChakraType::kMemoryLoad:
       case ChakraType::kMemoryStore:
+      case ChakraType::kStorage:
+      case ChakraType::kBatch:
+      case ChakraType::kCheckpoint:
         one.kind = NodeKind::kMemory;
         break;
       default:
         one.kind = NodeKind::kCompute;
     }
     // Operators of the host that call a collective have its type, too.
-    const bool communicates = node_.type >= ChakraType::kSend;
+    const bool communicates =
+        node_.type >= ChakraType::kSend && node_.type <= ChakraType::kCollective;
     if (node_.is_on_host && one.kind == NodeKind::kCompute) one.kind = NodeKind::kHost;
     if (communicates && !node_.is_on_host) return set_communication(one);
     one.flops = bounded(one, node_.operations.value_or(0), kMostGraphFlops, "num_ops");
@@ -224,17 +234,19 @@ class RankReader {
 
   void set_collective(GraphNode& one) {
     one.kind = NodeKind::kCollective;
-    if (node_.is_in_some_dimensions) {
-      return fail_at(one, "involved_dim leaves out dimensions of the network",
-                     "pg_name, with the ranks of the group in --groups");
-    }
     if (!node_.collective) return fail_at(one, "has no comm_type", "the kind of the collective");
     if (*node_.collective >= static_cast<std::uint64_t>(kGraphCollectives)) {
       return fail_at(one, fmt::format("comm_type {} does not exist", *node_.collective), "0 to 9");
     }
     one.collective = static_cast<GraphCollective>(*node_.collective);
-    // The number of its name until all definitions are known.
-    group_names_.push_back(std::string(node_.group.substr(0, kLongestGraphWord)));
+    // The number of its name until all definitions are known. A named group has its own ranks,
+    // whatever the dimensions (astra-sim, Sys::generate_collective).
+    NamedGroup named{std::string(node_.group.substr(0, kLongestGraphWord)), {}};
+    if (named.name.empty() &&
+        std::ranges::find(node_.dimensions, false) != node_.dimensions.end()) {
+      named.dimensions = node_.dimensions;
+    }
+    group_names_.push_back(std::move(named));
     one.group = static_cast<std::int32_t>(group_names_.size()) - 1;
   }
 
@@ -288,12 +300,15 @@ class RankReader {
 
   void resolve_groups() {
     const auto ranks = static_cast<std::int32_t>(shared_.graph.ranks.size());
-    std::unordered_map<std::string, std::int32_t> known;
+    std::map<NamedGroup, std::int32_t> known;
     for (GraphNode& node : out().nodes) {
       if (node.kind != NodeKind::kCollective) continue;
-      const std::string& name = group_names_[static_cast<std::size_t>(node.group)];
-      const auto [found, fresh] = known.try_emplace(name, kNowhere);
-      if (fresh) found->second = resolve(node, name, ranks);
+      const NamedGroup& group = group_names_[static_cast<std::size_t>(node.group)];
+      const auto [found, fresh] = known.try_emplace(group, kNowhere);
+      if (fresh) {
+        found->second = group.dimensions.empty() ? resolve(node, group.name, ranks)
+                                                 : resolve_dimensions(node, group.dimensions);
+      }
       if (!errors_.empty()) return;
       node.group = found->second;
       const auto size = shared_.graph.groups[static_cast<std::size_t>(node.group)].size();
@@ -331,6 +346,52 @@ class RankReader {
     return shared_.groups.number_of(members);
   }
 
+  // The ranks that lie where this one does in each dimension that is left out.
+  std::int32_t resolve_dimensions(const GraphNode& node, const std::vector<bool>& involved) {
+    const std::vector<std::int64_t>& sizes = shared_.rules.dimensions;
+    if (sizes.empty() || involved.size() < sizes.size()) {
+      fail_at(node,
+              sizes.empty()
+                  ? "involved_dim leaves out dimensions of a network that is not given"
+                  : fmt::format("involved_dim has {} values, and the network {} dimensions",
+                                involved.size(), sizes.size()),
+              "--network with its dimensions, or pg_name with the ranks of the group in --groups");
+      return kNowhere;
+    }
+    const auto ranks = static_cast<std::int64_t>(shared_.graph.ranks.size());
+    std::int64_t all = 1;
+    std::vector<std::int64_t> members{0};  // places of the involved dimensions, the first innermost
+    std::int64_t own = 0;                  // of this rank in the others
+    for (std::size_t d = 0; d < sizes.size(); ++d) {
+      const std::size_t before = members.size();
+      if (involved[d]) {
+        for (std::int64_t i = 1; i < sizes[d]; ++i) {
+          for (std::size_t m = 0; m < before; ++m) members.push_back(members[m] + i * all);
+        }
+      } else {
+        own += rank_ / all % sizes[d] * all;
+      }
+      all *= sizes[d];
+    }
+    if (all != ranks) {
+      fail_at(node, fmt::format("is in dimensions of {} ranks, and there are {}", all, ranks),
+              "give the files of all ranks");
+      return kNowhere;
+    }
+    std::vector<std::int32_t> group;
+    for (const std::int64_t place : members) {
+      group.push_back(static_cast<std::int32_t>(own + place + rank_ / all * all));
+    }
+    return shared_.groups.number_of(group);
+  }
+
+  // A group by its name, or by the dimensions of the network that it spans.
+  struct NamedGroup {
+    std::string name;
+    std::vector<bool> dimensions;
+    auto operator<=>(const NamedGroup&) const = default;
+  };
+
   Shared& shared_;
   std::int32_t rank_;
   std::string file_;
@@ -340,7 +401,7 @@ class RankReader {
   std::uint64_t last_id_ = 0;
   std::unordered_map<std::uint64_t, std::int32_t> places_;  // by id
   std::vector<std::uint64_t> waits_for_;                    // ids
-  std::vector<std::string> group_names_;
+  std::vector<NamedGroup> group_names_;
   std::unordered_map<std::string, std::vector<std::int32_t>> own_groups_;
   Errors errors_;
 };

@@ -13,8 +13,10 @@
 namespace stepcast {
 
 struct ChakraRules {
-  NamedRanks groups;            // that ASTRA-sim has in a file of its own; a trace may define more
+  NamedRanks groups = {};       // that ASTRA-sim has in a file of its own; a trace may define more
   bool ignore_missing = false;  // a node that is not in the trace has ended for those that await it
+  bool data_alone = false;      // control dependencies are not awaited
+  std::vector<std::int64_t> dimensions = {};  // ranks in each of the network's; empty: it has none
 };
 
 // `files` by rank (graphs/rank_files.h). Errors name file and node: a file that is cut or no trace,

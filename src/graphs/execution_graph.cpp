@@ -24,12 +24,15 @@ std::int64_t ExecutionGraph::nodes() const {
 std::string ExecutionGraph::describe(std::int32_t rank, std::int32_t node) const {
   const RankGraph& own = ranks[static_cast<std::size_t>(rank)];
   const GraphNode& what = own.nodes[static_cast<std::size_t>(node)];
+  const std::int32_t label =
+      own.labels.empty() ? what.name : own.labels[static_cast<std::size_t>(node)];
   std::string name;
-  if (what.name != kNowhere) {
-    const std::string& known = names[static_cast<std::size_t>(what.name)];
+  if (label != kNowhere) {
+    const std::string& known = names[static_cast<std::size_t>(label)];
     name = fmt::format(" ({})", shortened(known, kLongestQuote));
   }
-  return fmt::format("rank {} node {}{}", rank, what.id, name);
+  const char* place = own.labels.empty() ? "node" : "line";
+  return fmt::format("rank {} {} {}{}", rank, place, what.id, name);
 }
 
 }  // namespace stepcast

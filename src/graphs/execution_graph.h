@@ -66,7 +66,8 @@ struct GraphDependency {
 
 struct RankGraph {
   std::string file;
-  std::vector<GraphNode> nodes;  // in the order of the file
+  std::vector<GraphNode> nodes;      // in the order of the file
+  std::vector<std::int32_t> labels;  // of GOAL, by node: into ExecutionGraph::names, or kNowhere
   std::vector<GraphDependency> dependencies;
 
   std::span<const GraphDependency> dependencies_of(const GraphNode& node) const {
@@ -91,7 +92,7 @@ struct ExecutionGraph {
   std::int64_t ignored_dependencies = 0;  // on nodes that are not there
 
   std::int64_t nodes() const;
-  // "trace.3.et: node 17 (attention)"
+  // "rank 3 node 17 (attention)", "rank 3 line 17 (label)"
   std::string describe(std::int32_t rank, std::int32_t node) const;
 };
 

@@ -280,6 +280,15 @@ class GoalReader {
       return fail(fmt::format("the label {} stands twice in rank {}", quoted(label), rank_));
     }
     out_->nodes.push_back(one);
+    out_->labels.push_back(label.empty() ? kNowhere : name_of(label));
+  }
+
+  // Ranks mostly have the same labels.
+  std::int32_t name_of(std::string_view label) {
+    const auto next = static_cast<std::int32_t>(graph_.names.size());
+    const auto [known, fresh] = names_.try_emplace(std::string(label), next);
+    if (fresh) graph_.names.push_back(known->first);
+    return known->second;
   }
 
   std::size_t take_requirement(Words words) {
@@ -317,6 +326,7 @@ class GoalReader {
       out_->dependencies.push_back(dependency);
     }
     out_->nodes.shrink_to_fit();
+    out_->labels.shrink_to_fit();
     labels_.clear();
     required_.clear();
     rank_ = kNowhere;
@@ -336,7 +346,8 @@ class GoalReader {
   bool brace_is_due_ = false;
   RankGraph* out_ = nullptr;
   std::vector<bool> is_there_;
-  std::unordered_map<std::string, std::int32_t> labels_;
+  std::unordered_map<std::string, std::int32_t> labels_;  // of this rank: the node
+  std::unordered_map<std::string, std::int32_t> names_;   // of all: into ExecutionGraph::names
   std::vector<Required> required_;
   Errors errors_;
 };

@@ -47,6 +47,8 @@ Result<ExecutionGraph> read_graph(const GraphSource& source) {
   if (!files) return failure(files.error());
   ChakraRules rules;
   rules.ignore_missing = source.ignore_missing;
+  rules.data_alone = source.data_alone;
+  rules.dimensions = source.dimensions;
   if (!source.groups.empty()) {
     auto read = read_rank_groups(source.groups);
     if (!read) return failure(read.error());

@@ -13,7 +13,10 @@ namespace stepcast {
 struct GraphSource {
   std::vector<std::string> words;  // one schedule in GOAL, or a set of traces (graphs/rank_files.h)
   std::string groups;              // ASTRA-sim's file of groups; empty: none
-  bool ignore_missing = false;     // ChakraRules::ignore_missing
+  // ChakraRules has these, too.
+  bool ignore_missing = false;
+  bool data_alone = false;
+  std::vector<std::int64_t> dimensions = {};
 };
 
 Result<ExecutionGraph> read_graph(const GraphSource& source);

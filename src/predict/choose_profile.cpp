@@ -99,10 +99,13 @@ Result<Profile> device_profile(const Accelerator& device, const DataFolders& fol
 }
 
 Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& folders) {
-  const Accelerator& accelerator = scenario.cluster.spec.accelerator;
-  if (scenario.profile == "none") return data_sheet_profile(accelerator);
-  if (!scenario.profile.empty()) return load(scenario.profile, accelerator, folders);
-  return device_profile(accelerator, folders);
+  return named_profile(scenario.profile, scenario.cluster.spec.accelerator, folders);
+}
+
+Result<Profile> named_profile(const std::string& profile, const Accelerator& device,
+                              const DataFolders& folders) {
+  if (profile == "none") return data_sheet_profile(device);
+  return profile.empty() ? device_profile(device, folders) : load(profile, device, folders);
 }
 
 void use_own_kernels(Profile& profile) {

@@ -3,6 +3,8 @@
 // the device's data sheet.
 #pragma once
 
+#include <string>
+
 #include "core/result.h"
 
 namespace stepcast {
@@ -14,6 +16,10 @@ struct Scenario;
 
 // The profile that the device names; its data sheet where it names none.
 Result<Profile> device_profile(const Accelerator& device, const DataFolders& folders);
+
+// The one of this name or path, "none" for the data sheet, "" for the one that the device names.
+Result<Profile> named_profile(const std::string& profile, const Accelerator& device,
+                              const DataFolders& folders);
 
 // A profile of another processor than the cluster's is refused: its times say nothing about it.
 Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& folders);

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
 #include <utility>
 
+#include "core/json.h"
 #include "cost/profile.h"
 #include "layout/data_folders.h"
 #include "predict/choose_profile.h"
@@ -17,12 +19,17 @@ namespace {
 
 class ClusterNetwork : public GraphNetwork {
  public:
-  ClusterNetwork(const Cluster& cluster, const DataFolders& folders, const Profile& profile)
-      : cluster_(cluster), costs_(cluster, folders.profiles, profile.mpi, profile.nccl) {}
+  ClusterNetwork(const Cluster& cluster, const DataFolders& folders, const Profile& profile,
+                 std::vector<std::int32_t> gpus)
+      : cluster_(cluster),
+        costs_(cluster, folders.profiles, profile.mpi, profile.nccl),
+        gpus_(std::move(gpus)) {}
 
   const Errors& errors() const { return costs_.errors(); }
 
-  std::int64_t ranks() const override { return cluster_.gpus(); }
+  std::int64_t ranks() const override {
+    return gpus_.empty() ? cluster_.gpus() : static_cast<std::int64_t>(gpus_.size());
+  }
   std::string name() const override { return cluster_.spec.name; }
 
   void add_resources(sim::Workload& workload) override {
@@ -41,8 +48,9 @@ class ClusterNetwork : public GraphNetwork {
   }
 
   GraphTransfer message(double bytes, std::int32_t from, std::int32_t to) override {
-    const DeviceId source(from), target(to);
-    GraphTransfer out = transfer_of(costs_.price_send(count(bytes), source, target));
+    const DeviceId source = device_of(from), target = device_of(to);
+    // A message without bytes goes all the way, too.
+    GraphTransfer out = transfer_of(costs_.price_send(count(std::max(bytes, 1.0)), source, target));
     if (out.work <= 0) return out;
     const auto [known, fresh] = sends_.try_emplace({from, to});
     if (fresh) known->second = costs_.loads_of_send(source, target);
@@ -67,10 +75,14 @@ class ClusterNetwork : public GraphNetwork {
  private:
   static ByteCount count(double bytes) { return static_cast<ByteCount>(std::llround(bytes)); }
 
-  static std::vector<DeviceId> devices_of(std::span<const std::int32_t> ranks) {
+  DeviceId device_of(std::int32_t rank) const {
+    return DeviceId(gpus_.empty() ? rank : gpus_[static_cast<std::size_t>(rank)]);
+  }
+
+  std::vector<DeviceId> devices_of(std::span<const std::int32_t> ranks) const {
     std::vector<DeviceId> out;
     out.reserve(ranks.size());
-    for (const std::int32_t rank : ranks) out.emplace_back(rank);
+    for (const std::int32_t rank : ranks) out.push_back(device_of(rank));
     return out;
   }
 
@@ -101,6 +113,7 @@ class ClusterNetwork : public GraphNetwork {
 
   const Cluster& cluster_;
   CollectiveCosts costs_;
+  std::vector<std::int32_t> gpus_;  // by rank; empty: rank i on GPU i
   std::vector<sim::ResourceId> links_;
   std::map<std::tuple<CollectiveKind, Algorithm, std::vector<DeviceId>>, std::vector<LinkLoad>>
       loads_;
@@ -110,12 +123,42 @@ class ClusterNetwork : public GraphNetwork {
 }  // namespace
 
 Result<std::unique_ptr<GraphNetwork>> cluster_network(const Cluster& cluster,
-                                                      const DataFolders& folders) {
-  const auto profile = device_profile(cluster.spec.accelerator, folders);
+                                                      const DataFolders& folders,
+                                                      ClusterPlaces places) {
+  const auto profile = named_profile(places.profile, cluster.spec.accelerator, folders);
   if (!profile) return failure(profile.error());
-  auto network = std::make_unique<ClusterNetwork>(cluster, folders, *profile);
+  auto network =
+      std::make_unique<ClusterNetwork>(cluster, folders, *profile, std::move(places.gpus));
   if (!network->errors().empty()) return failure(network->errors());
   return network;
+}
+
+Result<std::vector<std::int32_t>> read_rank_map(const std::string& file, std::int64_t ranks,
+                                                std::int64_t gpus) {
+  const auto document = JsonDocument::load(file);
+  if (!document) return failure(document.error());
+  const JsonValue root = (*document)->root();
+  std::vector<std::int32_t> out;
+  std::set<std::int64_t> taken;
+  if (!root.is_array()) root.fail(ErrorCode::kWrongType, "is no list of GPUs", "[0, 8, 1, 9]");
+  if (root.is_array()) {
+    for (const JsonValue& item : root.items()) {
+      const auto gpu = item.integer(0, gpus - 1);
+      if (!gpu) continue;
+      if (!taken.insert(*gpu).second) {
+        item.fail(ErrorCode::kIllegal, fmt::format("GPU {} has a rank already", *gpu),
+                  "each GPU once");
+      }
+      out.push_back(static_cast<std::int32_t>(*gpu));
+    }
+  }
+  if ((*document)->ok() && static_cast<std::int64_t>(out.size()) < ranks) {
+    root.fail(ErrorCode::kIllegal,
+              fmt::format("names {} GPUs, and there are {} ranks", out.size(), ranks),
+              "a GPU for each rank");
+  }
+  if (!(*document)->ok()) return failure((*document)->errors());
+  return out;
 }
 
 }  // namespace stepcast

@@ -28,7 +28,7 @@ double log2_of(double n) { return std::ceil(std::log2(n)); }
 class DimensionNetwork : public GraphNetwork {
  public:
   DimensionNetwork(DimensionFile file, SystemSettings system)
-      : file_(std::move(file)), system_(system) {}
+      : file_(std::move(file)), system_(std::move(system)) {}
 
   std::int64_t ranks() const override { return file_.ranks(); }
   std::string name() const override { return file_.name; }
@@ -57,7 +57,7 @@ class DimensionNetwork : public GraphNetwork {
       const double n = spans[d];
       if (n < 2) continue;
       const NetworkDimension& dimension = file_.dimensions[d];
-      const RingPhase phase = phase_of(kind, dimension, left, n);
+      const RingPhase phase = phase_of(kind, d, left, n);
       if (kind != CollectiveKind::kAllToAll && kind != CollectiveKind::kBroadcast) left /= n;
       const double moving = phase.traffic / (dimension.bandwidth.value() * phase.links);
       double waiting = rounds * (phase.steps * step_latency(dimension) + delay());
@@ -164,24 +164,27 @@ class DimensionNetwork : public GraphNetwork {
     return out;
   }
 
-  DimensionAlgorithm algorithm_of(CollectiveKind kind) const {
+  DimensionAlgorithm algorithm_of(CollectiveKind kind, std::size_t dimension) const {
+    const auto of = [&](const std::vector<DimensionAlgorithm>& all) {
+      return all[std::min(dimension, all.size() - 1)];
+    };
     switch (kind) {
       case CollectiveKind::kAllReduce:
-        return system_.all_reduce;
+        return of(system_.all_reduce);
       case CollectiveKind::kAllGather:
-        return system_.all_gather;
+        return of(system_.all_gather);
       case CollectiveKind::kReduceScatter:
-        return system_.reduce_scatter;
+        return of(system_.reduce_scatter);
       case CollectiveKind::kAllToAll:
-        return system_.all_to_all;
+        return of(system_.all_to_all);
       default:
         return DimensionAlgorithm::kRing;
     }
   }
 
-  RingPhase phase_of(CollectiveKind kind, const NetworkDimension& dimension, double bytes,
-                     double n) const {
-    const DimensionAlgorithm algorithm = algorithm_of(kind);
+  RingPhase phase_of(CollectiveKind kind, std::size_t which, double bytes, double n) const {
+    const DimensionAlgorithm algorithm = algorithm_of(kind, which);
+    const NetworkDimension& dimension = file_.dimensions[which];
     RingPhase out;
     const bool is_ring = algorithm == DimensionAlgorithm::kRing;
     out.steps = is_ring ? n - 1 : algorithm == DimensionAlgorithm::kDirect ? 1 : log2_of(n);
@@ -213,7 +216,7 @@ class DimensionNetwork : public GraphNetwork {
 }  // namespace
 
 std::unique_ptr<GraphNetwork> dimension_network(DimensionFile file, SystemSettings system) {
-  return std::make_unique<DimensionNetwork>(std::move(file), system);
+  return std::make_unique<DimensionNetwork>(std::move(file), std::move(system));
 }
 
 }  // namespace stepcast

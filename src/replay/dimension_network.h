@@ -33,20 +33,25 @@ struct SystemSettings {
   Seconds endpoint_delay;           // of each message
   BytesPerSecond memory;            // local-mem-bw; 0: adding up takes no time
   double peak_flops = 0;            // peak-perf; 0: not stated
-  DimensionAlgorithm all_reduce = DimensionAlgorithm::kRing;
-  DimensionAlgorithm all_gather = DimensionAlgorithm::kRing;
-  DimensionAlgorithm reduce_scatter = DimensionAlgorithm::kRing;
-  DimensionAlgorithm all_to_all = DimensionAlgorithm::kDirect;
+  bool roofline = false;            // roofline-enabled: nodes compute as long as those two allow
+  bool replay_alone = false;        // replay-only: all nodes last as their file states
+  // By dimension; those behind the last take the last one's.
+  std::vector<DimensionAlgorithm> all_reduce = {DimensionAlgorithm::kRing};
+  std::vector<DimensionAlgorithm> all_gather = {DimensionAlgorithm::kRing};
+  std::vector<DimensionAlgorithm> reduce_scatter = {DimensionAlgorithm::kRing};
+  std::vector<DimensionAlgorithm> all_to_all = {DimensionAlgorithm::kDirect};
+  std::vector<std::string> not_read;  // keys of the file that have no meaning here
 };
 
 struct DimensionFile {
   std::string name;
   std::vector<NetworkDimension> dimensions;
+  std::vector<std::string> not_read = {};  // keys of the file that have no meaning here
   std::int64_t ranks() const;
 };
 
 // `network`: the YAML (or JSON) of topology, npus_count, bandwidth in GB/s and latency in ns.
-// `system`: ASTRA-sim's system file; empty: none.
+// `system`: ASTRA-sim's system file; empty: none. A key that looks like a known one is an error.
 Result<DimensionFile> read_network_file(const std::string& file);
 Result<SystemSettings> read_system_file(const std::string& file);
 

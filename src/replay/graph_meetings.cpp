@@ -104,6 +104,11 @@ class Matching {
     const std::size_t count = std::min(sends.size(), receives.size());
     for (std::size_t i = 0; i < count; ++i) {
       const GraphNode &send = node(sends[i].node), &receive = node(receives[i].node);
+      if (receive.bytes > send.bytes && out_.roomy_receives++ == 0) {
+        out_.roomy_receive =
+            fmt::format("{} receives {:.0f} bytes, and {} sends {:.0f}", words(receives[i].node),
+                        receive.bytes, words(sends[i].node), send.bytes);
+      }
       if (receive.bytes > 0 && receive.bytes < send.bytes) {
         fail(receives[i].node, ErrorCode::kIllegal,
              fmt::format(" receives {:.0f} bytes, and {} sends {:.0f}", receive.bytes,

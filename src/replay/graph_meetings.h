@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/result.h"
@@ -27,6 +28,9 @@ struct GraphMeetings {
   std::vector<Meeting> meetings;
   std::vector<std::int32_t> members;  // nodes
   std::int32_t channels = 0;
+  // Receives that have room for more than is sent to them; the sender's bytes move.
+  std::int64_t roomy_receives = 0;
+  std::string roomy_receive;  // the first of them, in words
 
   std::span<const std::int32_t> members_of(const Meeting& meeting) const {
     return {members.data() + meeting.first, static_cast<std::size_t>(meeting.count)};

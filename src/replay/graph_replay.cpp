@@ -45,6 +45,8 @@ class Reader {
     read_nodes();
     out_.tasks = static_cast<std::int64_t>(replay_.tasks.size());
     out_.without_work = built_.without_work;
+    out_.roomy_receives = meetings_.roomy_receives;
+    out_.roomy_receive = meetings_.roomy_receive;
     for (std::size_t r = 0; r < graph_.ranks.size(); ++r) read_rank(r);
     read_messages();
     read_path();

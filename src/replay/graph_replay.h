@@ -63,6 +63,8 @@ struct GraphReplay {
   std::int64_t tasks = 0;
   // Nodes that last as their file states, because it has neither operations nor bytes to price.
   std::int64_t without_work = 0;
+  std::int64_t roomy_receives = 0;  // GraphMeetings::roomy_receives
+  std::string roomy_receive;
   struct NodeTime {
     sim::Time begin, end;
   };

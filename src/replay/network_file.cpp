@@ -55,24 +55,75 @@ void read_dimensions(ObjectReader& reader, std::vector<NetworkDimension>& out) {
 
 // "ring", "direct", "halvingDoubling": one for all dimensions, or a list. A number behind direct is
 // a window of messages, which closed forms do not have.
-void read_algorithm(ObjectReader& reader, const char* key, DimensionAlgorithm& out) {
+void read_algorithm(ObjectReader& reader, const std::string& key,
+                    std::vector<DimensionAlgorithm>& out) {
+  for (const char* custom : {"-custom", "-chakra"}) {
+    if (!reader.has(key + custom)) continue;
+    reader.fail(key + custom, ErrorCode::kNotSupported, "an algorithm of its own is not modelled",
+                "take the key out, and " + key + " holds");
+  }
   const auto value = reader.value(key);
   if (!value) return;
   const auto items = value->is_array() ? value->items() : std::vector{*value};
+  if (!items.empty()) out.clear();
   for (const JsonValue& item : items) {
     const std::string word = item.text().value_or("ring");
     if (word.starts_with("ring") || word == "oneRing") {
-      out = DimensionAlgorithm::kRing;
+      out.push_back(DimensionAlgorithm::kRing);
     } else if (word.starts_with("direct") || word.starts_with("oneDirect")) {
-      out = DimensionAlgorithm::kDirect;
+      out.push_back(DimensionAlgorithm::kDirect);
     } else if (word == "halvingDoubling" || word == "oneHalvingDoubling" ||
                word == "doubleBinaryTree") {
-      out = DimensionAlgorithm::kHalving;
+      out.push_back(DimensionAlgorithm::kHalving);
     } else {
       item.fail(ErrorCode::kNotSupported, fmt::format("'{}' is not modelled", word),
                 "ring, direct, halvingDoubling or doubleBinaryTree");
     }
   }
+}
+
+// 0 and 1, or true and false.
+bool is_on(ObjectReader& reader, const char* key) {
+  const auto value = reader.value(key);
+  if (!value) return false;
+  return value->is_boolean() ? value->boolean().value_or(false)
+                             : value->number(0, 1).value_or(0) > 0;
+}
+
+// Keys of ASTRA-sim's system file that change no time, or none of what is modelled here: the order
+// of chunks, and what it writes.
+constexpr const char* kWithoutEffect[] = {"scheduling-policy",
+                                          "collective-optimization",
+                                          "boost-mode",
+                                          "intra-dimension-scheduling",
+                                          "inter-dimension-scheduling",
+                                          "trace-enabled",
+                                          "local-mem-trace-filename",
+                                          "track-local-mem",
+                                          "dump-local-mem-trace",
+                                          "local-mem-size",
+                                          "L",
+                                          "o",
+                                          "g",
+                                          "G"};
+
+// Refuses a key that is nearly one that was asked for, and names the others.
+std::vector<std::string> keys_not_read(ObjectReader& reader,
+                                       const std::vector<std::string>& known) {
+  std::vector<std::string> out;
+  for (const std::string& key : reader.not_asked()) {
+    // A mistyped key is about as long.
+    std::vector<std::string> like = known;
+    std::erase_if(like, [&](const std::string& one) {
+      return std::max(one.size(), key.size()) - std::min(one.size(), key.size()) > 3;
+    });
+    if (const std::string hint = did_you_mean(key, like); !hint.empty()) {
+      reader.fail(key, ErrorCode::kUnknownKey, "is not a known key", hint);
+    } else {
+      out.push_back(key);
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -93,6 +144,7 @@ Result<DimensionFile> read_network_file(const std::string& file) {
   out.name = std::filesystem::path(file).filename().string();
   ObjectReader reader(document->root());
   read_dimensions(reader, out.dimensions);
+  out.not_read = keys_not_read(reader, {"topology", "npus_count", "bandwidth", "latency"});
   if (!document->ok()) return failure(document->errors());
   if (out.ranks() > kMostRanks) {
     return failure({ErrorCode::kBadValue, "has more ranks than any cluster", file, "npus_count",
@@ -116,6 +168,29 @@ Result<SystemSettings> read_system_file(const std::string& file) {
   read_algorithm(reader, "all-gather-implementation", out.all_gather);
   read_algorithm(reader, "reduce-scatter-implementation", out.reduce_scatter);
   read_algorithm(reader, "all-to-all-implementation", out.all_to_all);
+  out.roofline = is_on(reader, "roofline-enabled");
+  out.replay_alone = is_on(reader, "replay-only");
+  for (const char* key : {"model-shared-bus", "local-reduction-delay"}) {
+    if (reader.number(key, 0, 1e9).value_or(0) > 0) {
+      reader.fail(key, ErrorCode::kNotSupported, "is not modelled", "0");
+    }
+  }
+  std::vector<std::string> known = {"preferred-dataset-splits",
+                                    "active-chunks-per-dimension",
+                                    "endpoint-delay",
+                                    "local-mem-bw",
+                                    "peak-perf",
+                                    "roofline-enabled",
+                                    "replay-only",
+                                    "all-reduce-implementation",
+                                    "all-gather-implementation",
+                                    "reduce-scatter-implementation",
+                                    "all-to-all-implementation"};
+  for (const char* key : kWithoutEffect) {
+    reader.ignore(key);
+    known.emplace_back(key);
+  }
+  out.not_read = keys_not_read(reader, known);
   if (!(*document)->ok()) return failure((*document)->errors());
   return out;
 }

@@ -52,6 +52,67 @@ TEST(ReplayCommand, PrintsATableCsvAndMarkdown) {
   EXPECT_TRUE(has(replay("md").out, "| --- |"));
 }
 
+// A forecast computes far faster than 1 TFLOP/s, by the times of its file.
+TEST(ReplayCommand, ComputesAsTheSystemFileSays) {
+  const Folder folder;
+  const std::string made = folder / "made";
+  std::vector<std::string> words = predict_words({"--to", "chakra", "-o", made});
+  words.front() = "export";
+  ASSERT_EQ(run(words).code, 0);
+  const auto forecast_ranks = [&] {
+    int out = 0;
+    while (std::filesystem::exists(made + "/trace." + std::to_string(out) + ".et")) ++out;
+    return out;
+  };
+  write_file(folder / "net.yml", "topology: [Switch]\nnpus_count: [" +
+                                     std::to_string(forecast_ranks()) +
+                                     "]\nbandwidth: [100]\nlatency: [500]\n");
+  write_file(folder / "off.json", R"({"peak-perf": 1, "local-mem-bw": 2000})");
+  write_file(folder / "on.json",
+             R"({"peak-perf": 1, "local-mem-bw": 2000, "roofline-enabled": 1, "name": "x"})");
+  const auto replay = [&](const std::string& system, const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"replay",    made,
+                                    "--groups",  made + "/groups.json",
+                                    "--network", folder / "net.yml",
+                                    "--system",  folder / system,
+                                    "--format",  "json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  const auto time = [](const Outcome& outcome) {
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    return outcome.json()["time_s"].get<double>();
+  };
+  const Outcome on = replay("on.json", {});
+  EXPECT_TRUE(has(on.error, "keys that have no meaning here: name")) << on.error;
+  EXPECT_EQ(time(on), time(replay("off.json", {"--compute", "model"})));
+  EXPECT_EQ(time(replay("on.json", {"--compute", "file"})), time(replay("off.json", {})));
+  EXPECT_GT(time(on), 10 * time(replay("off.json", {})));  // a GPU has far more than 1 TFLOP/s
+}
+
+TEST(ReplayCommand, TakesAProfileAndAMapOfRanks) {
+  const Folder folder;
+  write_file(folder / "app.goal", kSchedule);
+  write_file(folder / "map.json", "[0, 8]");
+  write_file(folder / "short.json", "[0]");
+  const auto replay = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {
+        "replay", folder / "app.goal", "--cluster", "dgx-h100", "--nodes", "2", "--format", "json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  const auto time = [](const Outcome& outcome) {
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    return outcome.json()["time_s"].get<double>();
+  };
+  EXPECT_GT(time(replay({"--rank-map", folder / "map.json"})), time(replay({})));
+  EXPECT_EQ(time(replay({"--profile", "h100-sxm5-80g"})), time(replay({})));
+  const Outcome unknown = replay({"--profile", "h100-of-mine"});
+  EXPECT_NE(unknown.code, 0);
+  EXPECT_TRUE(has(unknown.error, "--profile")) << unknown.error;
+  EXPECT_TRUE(has(replay({"--rank-map", folder / "short.json"}).error, "names 1 GPUs"));
+}
+
 TEST(ReplayCommand, NamesFileNodeAndFix) {
   const Folder folder;
   write_file(folder / "app.goal", kSchedule);

@@ -157,6 +157,68 @@ TEST(ChakraReader, FindsGroupsInTheFileOfGroupsAndInTheTrace) {
   EXPECT_TRUE(has(error_of({named, named}), "--groups"));
 }
 
+// Chakra's converter of PyTorch's traces writes the call stack as control dependencies.
+TEST(ChakraReader, WaitsForDataAloneWhereThatIsAsked) {
+  WireWriter third = node(3, 4);
+  third.varint(4, 1);
+  third.varint(5, 2);
+  const std::vector<std::string> texts{text_of({node(1, 4), node(2, 4), third})};
+  const auto awaited = [&](const ChakraRules& rules) {
+    const auto graph = chakra_of(texts, rules);
+    EXPECT_TRUE(graph) << to_string(graph.error());
+    std::vector<std::int32_t> out;
+    for (const auto& one : graph->ranks[0].dependencies_of(graph->ranks[0].nodes[2])) {
+      out.push_back(one.node);
+    }
+    return out;
+  };
+  EXPECT_EQ(awaited({}), (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(awaited({.data_alone = true}), (std::vector<std::int32_t>{1}));
+}
+
+// STORAGE_NODE, BATCH_NODE and CHECKPOINT_NODE of et_def.proto.
+TEST(ChakraReader, ReadsNodesOfStorage) {
+  std::vector<WireWriter> nodes;
+  for (const std::uint64_t type : {8, 9, 10}) {
+    nodes.push_back(node(type, type));
+    nodes.back().varint(7, 25);
+  }
+  const auto graph = chakra_of({text_of(nodes)}, {});
+  ASSERT_TRUE(graph) << to_string(graph.error());
+  for (const GraphNode& one : each_of(graph->ranks[0].nodes)) {
+    EXPECT_EQ(one.kind, NodeKind::kMemory) << one.id;
+    EXPECT_NEAR(one.duration.value(), 25e-6, 1e-12) << one.id;
+  }
+}
+
+// Six ranks in three columns of two: a collective in the first dimension is among the two of a
+// column, one in the second among the three of a row.
+TEST(ChakraReader, ACollectiveMayLeaveOutDimensions) {
+  const auto in_dimensions = [](const std::string& truths) {
+    WireWriter list, value, out = with(with(node(1, 7), "comm_type", 0), "comm_size", 8);
+    list.packed(1, truths);
+    value.bytes(1, "involved_dim");
+    value.bytes(28, list.text());
+    out.bytes(10, value.text());
+    return std::vector<std::string>(6, text_of({out}));
+  };
+  const std::string first("\1\0", 2), second("\0\1", 2), both("\1\1", 2);
+  const ChakraRules network{.dimensions = {2, 3}};
+  const auto group_of = [&](const std::string& truths, std::size_t rank) {
+    const auto graph = chakra_of(in_dimensions(truths), network);
+    EXPECT_TRUE(graph) << to_string(graph.error());
+    return graph->groups[static_cast<std::size_t>(graph->ranks[rank].nodes[0].group)];
+  };
+  EXPECT_EQ(group_of(first, 3), (std::vector<std::int32_t>{2, 3}));
+  EXPECT_EQ(group_of(second, 3), (std::vector<std::int32_t>{1, 3, 5}));
+  EXPECT_EQ(group_of(both, 3), (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_TRUE(has(error_of(in_dimensions(first)), "of a network that is not given"));
+  EXPECT_TRUE(has(error_of(in_dimensions(first), {.dimensions = {2, 3, 4}}),
+                  "involved_dim has 2 values, and the network 3 dimensions"));
+  EXPECT_TRUE(has(error_of(in_dimensions(first), {.dimensions = {2, 4}}),
+                  "is in dimensions of 8 ranks, and there are 6"));
+}
+
 TEST(ChakraReader, NamesFileNodeAndFix) {
   const WireWriter send = with(with(node(4, 5), "comm_dst", 7), "comm_size", 8);
   WireWriter waits = node(3, 4);
@@ -171,7 +233,7 @@ TEST(ChakraReader, NamesFileNodeAndFix) {
       {"\x1f\x8b and more", "unpack it first"},
       {"num_rank", "no Chakra execution trace"},
       {text_of({node(1, 4)}).substr(0, 12), "ends inside a node: the file is cut"},
-      {text_of({node(1, 9)}), "node 1, behind node 0: its type 9 does not exist"},
+      {text_of({node(1, 11)}), "node 1, behind node 0: its type 11 does not exist"},
       {text_of({node(1, 4), node(1, 4)}), "node 1 (n1): stands twice"},
       {text_of({waits}), "node 3 (n3): waits for node 99, which is not there"},
       {text_of({send}), "node 4 (n4): comm_dst is rank 7 of 1"},

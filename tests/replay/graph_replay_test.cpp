@@ -100,7 +100,7 @@ TEST(GraphReplay, AloneACollectiveStillHasItsOwnLinks) {
   };
   const double least = 63.0 / 64 * 1e9 / 8 / 25e9;
   EXPECT_GE(time_over("4"), least);
-  EXPECT_LE(time_over("4"), 1.1 * least);
+  EXPECT_LE(time_over("4"), 1.2 * least);  // cables carry the part that NICs were measured to
   EXPECT_LT(time_over("1"), 0.7 * least);
 }
 
@@ -132,22 +132,37 @@ TEST(GraphReplay, NodesOfOneCoreFollowEachOther) {
   EXPECT_NEAR(out->time.value(), 3e-6, 1e-12);
 }
 
+// MPI's receives state the room that they have, and what is sent moves.
+TEST(GraphReplay, SaysWhichReceivesHaveRoomForMore) {
+  const auto out = replay_goal(
+      "num_ranks 2\nrank 0 {\na: send 10b to 1\nsend 5b to 1\n}\n"
+      "rank 1 {\nb: recv 20b from 0\nrecv 5b from 0\n}\n",
+      2);
+  ASSERT_TRUE(out) << to_string(out.error());
+  EXPECT_EQ(out->roomy_receives, 1);
+  EXPECT_EQ(out->roomy_receive,
+            "rank 1 line 7 (b) receives 20 bytes, and rank 0 line 3 (a) sends 10");
+  EXPECT_EQ(out->messages.front().bytes, 10);
+}
+
 TEST(GraphReplay, NamesWhoWaitsForWhom) {
   const std::string receive = "num_ranks 2\nrank 0 {\na: recv 8b from 1 tag 5\n}\nrank 1 {\n}\n";
-  EXPECT_TRUE(has(error_of(receive), "rank 0 node 3 receives from rank 1 with tag 5"))
+  EXPECT_TRUE(has(error_of(receive), "rank 0 line 3 (a) receives from rank 1 with tag 5"))
       << error_of(receive);
   const std::string send = "num_ranks 2\nrank 0 {\na: send 8b to 1 tag 5\n}\nrank 1 {\n}\n";
-  EXPECT_TRUE(has(error_of(send), "rank 0 node 3 sends to rank 1 with tag 5")) << error_of(send);
+  EXPECT_TRUE(has(error_of(send), "rank 0 line 3 (a) sends to rank 1 with tag 5"))
+      << error_of(send);
   const std::string small =
       "num_ranks 2\nrank 0 {\na: send 8b to 1\n}\nrank 1 {\nb: recv 4b from 0\n}\n";
-  EXPECT_TRUE(has(error_of(small), "receives 4 bytes, and rank 0 node 3 sends 8"))
+  EXPECT_TRUE(has(error_of(small), "receives 4 bytes, and rank 0 line 3 (a) sends 8"))
       << error_of(small);
   const std::string circle =
       "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}\n";
-  EXPECT_TRUE(has(error_of(circle), "rank 0 node 3 waits for rank 0 node 4 waits for the first"))
+  EXPECT_TRUE(
+      has(error_of(circle), "rank 0 line 3 (a) waits for rank 0 line 4 (b) waits for the first"))
       << error_of(circle);
   const std::string itself = "num_ranks 1\nrank 0 {\na: calc 1\na requires a\n}\n";
-  EXPECT_TRUE(has(error_of(itself), "rank 0 node 3 waits for itself")) << error_of(itself);
+  EXPECT_TRUE(has(error_of(itself), "rank 0 line 3 (a) waits for itself")) << error_of(itself);
   // Each receives before it sends: a circle through two ranks.
   const std::string across =
       "num_ranks 2\nrank 0 {\na: recv 8b from 1\nb: send 8b to 1\nb requires a\n}\n"
@@ -281,6 +296,27 @@ TEST(GraphReplay, AClusterPricesAsItsForecastsAre) {
   const double alone =
       costs.price(CollectiveKind::kAllReduce, 1 << 20, DataType::kBf16, devices).time().value();
   EXPECT_NEAR(out->time.value(), alone, 1e-3 * alone);
+}
+
+// A message without bytes has the way to go that one of a byte has.
+TEST(GraphReplay, OnAClusterAnEmptyMessageTakesItsTime) {
+  const std::string root = source_folder();
+  const DataFolders folders{root + "/models", root + "/topologies", root + "/calibrate/profiles"};
+  const Cluster cluster = testing::cluster_from(R"({"base": "dgx-h100", "nodes": 2})");
+  const auto time_of = [&](const std::string& bytes, std::vector<std::int32_t> gpus) {
+    const auto graph = goal_of("num_ranks 2\nrank 0 {\nsend " + bytes +
+                                   "b to 1\n}\nrank 1 {\nrecv " + bytes + "b from 0\n}\n",
+                               "app.goal");
+    const auto network = cluster_network(cluster, folders, {"", std::move(gpus)});
+    EXPECT_TRUE(network) << to_string(network.error());
+    const auto out = replay_graph(*graph, **network, {});
+    EXPECT_TRUE(out) << to_string(out.error());
+    return out->time.value();
+  };
+  EXPECT_GT(time_of("0", {}), 1e-6);
+  EXPECT_NEAR(time_of("0", {}), time_of("1", {}), 1e-9);
+  // In another node the second rank is further away.
+  EXPECT_GT(time_of("0", {0, 8}), time_of("0", {0, 7}));
 }
 
 // W1 with 128 ranks on the engine's own interface, as traces of Chakra, and in GOAL with every ring
