@@ -3,15 +3,21 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
+#include "core/work_limits.h"
 #include "layout/pipeline.h"
 #include "layout/scenario.h"
 #include "memory/device_footprint.h"
+#include "predict/prediction.h"
 #include "predict/pricing.h"
 #include "predict/run_costs.h"
 #include "predict/traffic.h"
 #include "program/walk.h"
+#include "schedule/order_replay.h"
+#include "schedule/other_orders.h"
 #include "schedule/pass_times.h"
 #include "schedule/schedule.h"
 
@@ -94,6 +100,41 @@ double hop_of(const Traffic& traffic) {
   return out;
 }
 
+std::optional<Prediction> forecast_with(const Scenario& scenario, const Pricing& pricing,
+                                        const Pipeline& pipeline,
+                                        const std::vector<StageOrder>& orders) {
+  Scenario fixed = scenario;
+  fixed.layout.schedule_text = std::make_shared<const std::string>(to_csv(pipeline, orders));
+  auto out = predict(fixed, pricing);
+  end_if_stopped();
+  return out ? std::optional(std::move(*out)) : std::nullopt;
+}
+
+// A search knows of each stage's room only roughly, and leaves out orders that may fit. Where a
+// schedule's order is shorter than the one that was found, the forecast says whether it fits.
+std::vector<StageOrder> shortest_that_fits(const Scenario& scenario, const Pricing& pricing,
+                                           const Pipeline& pipeline, const PassTimes& times,
+                                           std::vector<StageOrder> found) {
+  const auto own = replay_orders(pipeline, times, found);
+  if (!own) return found;
+  std::vector<std::pair<double, std::vector<StageOrder>>> shorter;
+  for (auto& orders : other_orders(pipeline, times)) {
+    const auto span = replay_orders(pipeline, times, orders);
+    if (!span || step_of(*span, times) >= step_of(*own, times)) continue;
+    shorter.emplace_back(step_of(*span, times), std::move(orders));
+  }
+  std::ranges::stable_sort(shorter, {}, [](const auto& one) { return one.first; });
+  std::optional<Prediction> of_found;
+  for (auto& [step, orders] : shorter) {
+    const auto other = forecast_with(scenario, pricing, pipeline, orders);
+    if (!other || !other->fits) continue;
+    if (!of_found) of_found = forecast_with(scenario, pricing, pipeline, found);
+    if (!of_found || (of_found->fits && of_found->step_time <= other->step_time)) return found;
+    return std::move(orders);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<StageOrder> timed_orders(const Scenario& scenario, const Pricing& pricing) {
@@ -115,7 +156,10 @@ std::vector<StageOrder> timed_orders(const Scenario& scenario, const Pricing& pr
   times.hop = hop_of(traffic);
   times.room = room_of(scenario, program);
   times.ends_together = scenario.training.grad_clip == GradClip::kGlobal;
-  return make_orders(layout.schedule, pipeline_of(layout, scenario.micro_batches()), times);
+  const Pipeline pipeline = pipeline_of(layout, scenario.micro_batches());
+  auto orders = make_orders(layout.schedule, pipeline, times);
+  if (!rules_of(layout.schedule).takes_the_shortest) return orders;
+  return shortest_that_fits(scenario, pricing, pipeline, times, std::move(orders));
 }
 
 void keep_timed_orders(const Pricing& pricing, Scenario& scenario) {

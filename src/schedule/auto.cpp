@@ -11,6 +11,7 @@
 #include "core/work_limits.h"
 #include "schedule/greedy_orders.h"
 #include "schedule/order_replay.h"
+#include "schedule/other_orders.h"
 #include "schedule/schedule.h"
 #include "schedule/zero_bubble.h"
 
@@ -96,18 +97,8 @@ void Search::keep(std::optional<Found> found) {
   if (found && (!best_ || is_better(*found, *best_))) best_ = std::move(found);
 }
 
-// All that run on such a pipeline.
 void Search::try_other_schedules() {
-  for (std::size_t row = 0; row < schedules().size(); ++row) {
-    const Schedule& rules = *schedules()[row];
-    const bool same_chunks = rules.chunks == pipeline_.chunks &&
-                             (pipeline_.chunks == 1 || rules.placement == pipeline_.placement);
-    if (!rules.is_made() || !same_chunks || rules.whole_groups ||
-        rules.least_rounds * pipeline_.stages > pipeline_.micro_batches) {
-      continue;
-    }
-    keep(judged(make_orders(static_cast<ScheduleKind>(row), pipeline_, times_)));
-  }
+  for (auto& orders : other_orders(pipeline_, times_)) keep(judged(std::move(orders)));
 }
 
 // The zero-bubble rules under every limit of micro-batches.
@@ -172,12 +163,29 @@ std::vector<StageOrder> orders(const Pipeline& pipeline, const PassTimes& times)
 
 }  // namespace
 
+std::vector<std::vector<StageOrder>> other_orders(const Pipeline& pipeline,
+                                                  const PassTimes& times) {
+  std::vector<std::vector<StageOrder>> out;
+  for (std::size_t row = 0; row < schedules().size(); ++row) {
+    const Schedule& rules = *schedules()[row];
+    const bool same_chunks = rules.chunks == pipeline.chunks &&
+                             (pipeline.chunks == 1 || rules.placement == pipeline.placement);
+    if (!rules.is_made() || !same_chunks || rules.whole_groups ||
+        rules.least_rounds * pipeline.stages > pipeline.micro_batches) {
+      continue;
+    }
+    out.push_back(make_orders(static_cast<ScheduleKind>(row), pipeline, times));
+  }
+  return out;
+}
+
 extern const Schedule kAuto = {.name = "auto",
                                .orders = orders,
                                .placement = Placement::kFolded,
                                .chunks = Schedule::kOneOrTwo,
                                .splits_backward = true,
                                .validates_after_step = true,
+                               .takes_the_shortest = true,
                                .bubble = "the least that a search finds",
                                .in_flight = "what memory allows",
                                .source = "docs/schedules.md"};

@@ -74,6 +74,7 @@ struct Schedule {
   std::int64_t least_rounds = 0;      // at least so many micro-batches for each stage
   bool splits_backward = false;       // into the input's and the weights' gradient
   bool validates_after_step = false;  // clips gradients without waiting for their norm
+  bool takes_the_shortest = false;    // of all that run on such a pipeline (other_orders.h)
   int search_place = kNotSearched;    // when `plan` tries it: 0 first
   // Equal stages without communication: p stages, m micro-batches, v chunks per stage.
   const char* bubble = "";
