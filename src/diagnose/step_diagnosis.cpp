@@ -8,10 +8,10 @@
 #include <cmath>
 #include <set>
 
-#include "calibrate/device_name.h"
 #include "calibrate/import/bus_bandwidth.h"
 #include "core/gathered_errors.h"
 #include "diagnose/find_gaps.h"
+#include "diagnose/foreign_traces.h"
 #include "diagnose/product_order.h"
 #include "diagnose/rank_waits.h"
 #include "diagnose/step_windows.h"
@@ -22,6 +22,10 @@
 
 namespace stepcast {
 namespace {
+
+bool has_shapes(const std::vector<Trace>& traces) {
+  return std::ranges::any_of(traces, [](const Trace& one) { return !one.products.empty(); });
+}
 
 class Comparison {
  public:
@@ -263,12 +267,6 @@ class Comparison {
   }
 
   void add_notes(const std::vector<Trace>& traces) {
-    const Accelerator& device = scenario_.cluster.spec.accelerator;
-    for (const Trace& trace : traces) {
-      if (trace.device_name.empty() || names_device(trace.device_name, device)) continue;
-      out_.notes.push_back(fmt::format("{} was recorded on '{}', and the scenario's cluster has {}",
-                                       trace.file, trace.device_name, device.title));
-    }
     if (out_.steps_from == StepSource::kRepetition) {
       out_.notes.emplace_back(
           "the trace has no ProfilerStep marks: its steps are the rows of kernels that it repeats "
@@ -281,7 +279,10 @@ class Comparison {
     }
     if (out_.style == LabelStyle::kFamilies) {
       out_.notes.emplace_back(
-          "products are not told apart: profile with record_shapes=True to see each");
+          has_shapes(traces)
+              ? "products are not told apart: most of their time is of shapes that the layout does "
+                "not have, or of kernels without one"
+              : "products are not told apart: profile with record_shapes=True to see each");
     }
     if (measured_.size() == 1 && scenario_.cluster.gpus() > 1) {
       out_.notes.emplace_back(
@@ -303,36 +304,15 @@ class Comparison {
   bool as_one_step_ = false;
 };
 
-// A diagnosis of another model would name gaps that nobody has. Shapes tell, where a trace has
-// them.
-Errors of_other_model(const std::vector<Trace>& traces, const ForecastNames& names) {
-  Errors errors;
-  for (const Trace& trace : traces) {
-    std::set<std::array<std::int64_t, 3>> shapes, known;
-    for (const ProductShape& one : trace.products) {
-      if (one.batch > 1) continue;  // attention that is written out
-      std::array<std::int64_t, 3> shape{one.m, one.n, one.k};
-      std::ranges::sort(shape);
-      shapes.insert(shape);
-      if (names.has_like(one)) known.insert(shape);
-    }
-    if (shapes.empty() || 2 * known.size() >= shapes.size()) continue;
-    errors.push_back(
-        {ErrorCode::kIllegal,
-         fmt::format("is not of this model: {} of {} products match", known.size(), shapes.size()),
-         trace.file, "--trace", "the scenario of the run that was traced: model, tp and ep"});
-  }
-  return errors;
-}
-
 }  // namespace
 
 Result<Diagnosis> diagnose(const Scenario& scenario, const Prediction& prediction,
                            const Trace& forecast, const std::vector<Trace>& traces,
                            const DiagnoseRules& rules) {
   const ForecastNames names(scenario);
-  if (Errors other = of_other_model(traces, names); !other.empty()) {
-    return failure(std::move(other));
+  const Accelerator& device = scenario.cluster.spec.accelerator;
+  if (Errors foreign = foreign_traces(traces, names, device); !foreign.empty()) {
+    return failure(std::move(foreign));
   }
   Diagnosis out;
   LabelStyle style = style_for(traces, names);
@@ -346,7 +326,10 @@ Result<Diagnosis> diagnose(const Scenario& scenario, const Prediction& predictio
     if (label_products_in_order(*by_operation, out.labels, *measured)) {
       own = std::move(by_operation);
       style = LabelStyle::kProducts;
-      out.notes.emplace_back("products are told apart by their order: the trace has no shapes");
+      out.notes.emplace_back(
+          has_shapes(traces) ? "products are told apart by their order: most of their time is of "
+                               "shapes that the layout does not have, or of kernels without one"
+                             : "products are told apart by their order: the trace has no shapes");
     }
   }
   Comparison comparison(scenario, prediction, std::move(*own), std::move(*measured), style, names,

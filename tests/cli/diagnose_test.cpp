@@ -128,9 +128,11 @@ TEST_F(DiagnoseCommand, SetsALogBesideItsForecast) {
   EXPECT_EQ(out["differences"][0]["log"], 64);
 }
 
-// Two steps of a small layer as a profiler writes them: products with shapes, late launches.
-std::string profiler_trace() {
-  std::string out = R"({"deviceProperties": [{"name": "NVIDIA H100 80GB HBM3"}],
+// Two steps of a small layer as a profiler writes them: products with shapes, late launches. Every
+// second product is the gradient of its input.
+std::string profiler_trace(const std::string& device = "NVIDIA H100 80GB HBM3",
+                           bool has_gradients = true) {
+  std::string out = R"({"deviceProperties": [{"name": ")" + device + R"("}],
     "distributedInfo": {"rank": 0}, "traceEvents": [)";
   int correlation = 0;
   const auto add = [&](const std::string& event) {
@@ -144,9 +146,11 @@ std::string profiler_trace() {
       const double launched = begin + 2000.0 * k;
       ++correlation;
       add(R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": )" +
-          std::to_string(launched - 5) +
-          R"(, "dur": 20, "args": {"Input Dims": [[4096, 4096], [4096, 6144]],
-              "Input type": ["c10::BFloat16", "c10::BFloat16"]}})");
+          std::to_string(launched - 5) + R"(, "dur": 20, "args": {"Input Dims": )" +
+          (has_gradients && k % 2 == 1 ? "[[4096, 6144], [6144, 4096]]"
+           : has_gradients             ? "[[4096, 4096], [4096, 6144]]"
+                                       : "[[2048, 4096], [4096, 6144]]") +
+          R"(, "Input type": ["c10::BFloat16", "c10::BFloat16"]}})");
       add(R"({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
               "ts": )" +
           std::to_string(launched) + R"(, "dur": 5, "args": {"correlation": )" +
@@ -158,6 +162,20 @@ std::string profiler_trace() {
     }
   }
   return out + "]}";
+}
+
+TEST_F(DiagnoseCommand, RefusesTracesOfAnotherRun) {
+  const std::string trace = folder_ / "trace.json";
+  const auto refused = [&](const std::string& text) {
+    write_file(trace, text);
+    const Outcome result = run(layout_words("diagnose", {"--trace", trace}));
+    expect_refused(result);
+    return result.error;
+  };
+  const std::string device = refused(profiler_trace("NVIDIA A100-SXM4-80GB"));
+  EXPECT_TRUE(has(device, "was recorded on 'NVIDIA A100-SXM4-80GB'")) << device;
+  const std::string forward = refused(profiler_trace("NVIDIA H100 80GB HBM3", false));
+  EXPECT_TRUE(has(forward, "holds forward passes alone")) << forward;
 }
 
 TEST_F(DiagnoseCommand, ReadsAProfilersTraceAndFitsAProfileOfIt) {
