@@ -84,7 +84,7 @@ int measure(const CalibrationRequest& request, const Launches& launches, const f
     }
     const auto outcome =
         launch_job(text_of(request, scenarios, ranks, folder.string()),
-                   (folder / "job.json").string(), static_cast<int>(ranks), 0, output);
+                   (folder / "job.json").string(), static_cast<int>(ranks), {}, output);
     if (!outcome) return report_errors(outcome.error());
     if (const int code = report_outcome(*outcome, output, "the calibration"); code != kOk) {
       note(output, "run it again: finished points are not measured twice");

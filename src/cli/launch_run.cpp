@@ -117,7 +117,11 @@ fs::path program_beside(const char* name, const char* variable) {
   return fs::read_symlink("/proc/self/exe", none).parent_path() / name;
 }
 
-RankLaunch launch_of(int ranks, double time_limit_s) {
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
+}
+
+RankLaunch launch_of(int ranks, const TimeLimits& limits) {
   RankLaunch out;
   out.program.program = rank_program().string();
   out.program.ranks = ranks;
@@ -125,7 +129,8 @@ RankLaunch launch_of(int ranks, double time_limit_s) {
   const char* lab = std::getenv("STEPCAST_LAB");
   out.program.bind = lab == nullptr || *lab == '\0';
   out.program.inherited = environment();
-  out.limits.total = std::chrono::milliseconds(static_cast<std::int64_t>(time_limit_s * 1e3));
+  out.limits.total = milliseconds_of(limits.total_s);
+  out.limits.silence = milliseconds_of(limits.silence_s);
   return out;
 }
 
@@ -177,13 +182,13 @@ fs::path rank_program() { return program_beside("stepcast-rank", "STEPCAST_RANK_
 fs::path gpu_program() { return program_beside("stepcast-gpu", "STEPCAST_GPU_PROGRAM"); }
 
 Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,
-                                 double time_limit_s, const OutputOptions& output) {
-  return launch(launch_of(ranks, time_limit_s), text, file, output);
+                                 const TimeLimits& limits, const OutputOptions& output) {
+  return launch(launch_of(ranks, limits), text, file, output);
 }
 
 Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file, int ranks,
-                                     const OutputOptions& output, double time_limit_s) {
-  RankLaunch gpu = launch_of(ranks, time_limit_s);
+                                     const OutputOptions& output, const TimeLimits& limits) {
+  RankLaunch gpu = launch_of(ranks, limits);
   gpu.program.program = gpu_program().string();
   gpu.program.alone = ranks == 1;
   gpu.program.bind = false;  // its host threads also move data
@@ -225,8 +230,8 @@ Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
   const int ranks = ranks_of(job);
   const std::string file = (fs::path(job.folder) / "job.json").string();
   const std::string text = text_of(job, folders);
-  return job.backend == Backend::kCuda ? launch_gpu_job(text, file, ranks, output, job.time_limit_s)
-                                       : launch_job(text, file, ranks, job.time_limit_s, output);
+  return job.backend == Backend::kCuda ? launch_gpu_job(text, file, ranks, output, job.limits)
+                                       : launch_job(text, file, ranks, job.limits, output);
 }
 
 int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output, const char* what) {

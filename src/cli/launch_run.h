@@ -20,6 +20,12 @@ struct Scenario;
 
 namespace stepcast::cli {
 
+// Seconds after which a run is ended.
+struct TimeLimits {
+  double total_s = 0;     // 0: never
+  double silence_s = 60;  // without a report of any rank
+};
+
 struct RunJob {
   const Scenario& scenario;
   std::string stated;  // the scenario as the user gave it, whose cluster the ranks resolve again
@@ -27,8 +33,8 @@ struct RunJob {
   std::uint64_t seed = 1;
   int warmup = 2;
   int steps = 10;
-  int numerics_steps = 3;   // compared with one rank; 0: none
-  double time_limit_s = 0;  // 0: none
+  int numerics_steps = 3;  // compared with one rank; 0: none
+  TimeLimits limits = {};
   Backend backend = Backend::kCpu;
   std::optional<RankId> alone = {};  // this rank of the layout and no other
 };
@@ -44,12 +50,12 @@ std::string attention_wanted();
 Job job_of(const char* task, const DataFolders& folders, const std::string& results);
 
 // Writes `text` to `file`, runs that job in `ranks` processes, with progress on standard error. An
-// error is a launch that cannot be tried. `time_limit_s` 0: none.
+// error is a launch that cannot be tried.
 Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,
-                                 double time_limit_s, const OutputOptions& output);
+                                 const TimeLimits& limits, const OutputOptions& output);
 // Does it in `ranks` processes with a GPU each: one alone, several by mpirun.
 Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file, int ranks,
-                                     const OutputOptions& output, double time_limit_s = 0);
+                                     const OutputOptions& output, const TimeLimits& limits = {});
 
 // An error when this build has no stepcast-gpu, which --backend cuda needs. `what` says what is
 // then impossible ("measured").

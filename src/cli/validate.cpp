@@ -49,7 +49,7 @@ struct ValidateFlags {
   int steps = 10;
   int warmup = 2;
   std::uint64_t seed = 1;
-  double time_limit_s = 0;
+  TimeLimits limits;
   bool no_numerics = false;
   int numerics_steps = 3;
   std::optional<std::int32_t> rank;
@@ -209,7 +209,7 @@ RunJob run_job_of(const ValidateFlags& flags, const ValidatedRun& run, const Sta
           flags.warmup,
           flags.steps + 1,  // so many periods
           run.limits ? flags.numerics_steps : 0,
-          flags.time_limit_s,
+          flags.limits,
           run.backend,
           run.alone};
 }
@@ -239,6 +239,9 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
   if (!outcome) return report_errors(outcome.error());
   const int code = run.on_gpu() ? report_gpu_outcome(*outcome, flags.output)
                                 : report_outcome(*outcome, flags.output);
+  if (outcome->end == LaunchEnd::kHung) {
+    tell_line("  allow more seconds between reports with --silence-limit");
+  }
   if (code != kOk) return code;
 
   KeptRun kept(scratch, flags.keep);
@@ -342,8 +345,14 @@ void add_run_flags(CommandLine app, ValidateFlags& flags) {
   app.add("--rank", flags.rank,
           "with cuda: run this rank of the layout alone, on one GPU, without communication")
       .within(0, 1 << 30);
-  app.add("--time-limit", flags.time_limit_s, "end the run after this many seconds; 0: never")
+  app.add("--time-limit", flags.limits.total_s, "end the run after this many seconds; 0: never")
       .within(0.0, 1e6)
+      .type_name("SECONDS");
+  app.add("--silence-limit", flags.limits.silence_s,
+          "end the run when no rank has reported for so long, as while a host updates states that "
+          "are offloaded")
+      .within(1.0, 1e6)
+      .shows_default()
       .type_name("SECONDS");
   app.add("--keep", flags.keep, "keep the ranks' files in this folder").type_name("FOLDER");
   app.add("--seed", flags.seed, "seed of the weights and the text").shows_default();

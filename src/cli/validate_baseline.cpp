@@ -104,6 +104,11 @@ void RecordedRun::tell(const Validation& validation, const OutputOptions& output
     note(output,
          validation.drift->updated ? "wrote " + flags_.file : flags_.file + " is left as it was");
   }
+  if (validation.inconclusive()) {
+    note(output, fmt::format("note: {} is neither kept nor broken: the machine was busy, measure "
+                             "again when it is quiet",
+                             flags_.file));
+  }
   if (!validation.regressed()) return;
   for (const Finding& finding : validation.drift->broken) {
     note(output, fmt::format("broken: {}: {}", finding.title, finding.message));

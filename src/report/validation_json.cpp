@@ -95,6 +95,7 @@ Json operation_object(const ComparedOperation& operation) {
 
 const char* name_of(DriftState state) {
   if (state == DriftState::kBroken) return "broken";
+  if (state == DriftState::kInconclusive) return "inconclusive";
   return state == DriftState::kBetter ? "better" : "kept";
 }
 
@@ -115,10 +116,15 @@ Json drift_object(const BaselineDrift& drift) {
     put(one, "limit", *row.limit);
     one["state"] = name_of(row.state);
   }
-  out["broken"] = Json::array();
-  for (const Finding& finding : drift.broken) {
-    out["broken"].push_back({{"what", finding.title}, {"found", finding.message}});
-  }
+  const auto list = [](const std::vector<Finding>& findings) {
+    Json all = Json::array();
+    for (const Finding& finding : findings) {
+      all.push_back({{"what", finding.title}, {"found", finding.message}});
+    }
+    return all;
+  };
+  out["broken"] = list(drift.broken);
+  if (!drift.inconclusive.empty()) out["inconclusive"] = list(drift.inconclusive);
   return out;
 }
 

@@ -125,9 +125,10 @@ TextTable drift_table(const BaselineDrift& drift) {
                                row.predicted ? "forecast" : "measured", row.words),
                    value(row, row.recorded), value(row, row.now), std::move(change),
                    std::move(limit),
-                   row.state == DriftState::kBroken   ? "broken"
-                   : row.state == DriftState::kBetter ? "better"
-                                                      : ""});
+                   row.state == DriftState::kBroken         ? "broken"
+                   : row.state == DriftState::kInconclusive ? "inconclusive"
+                   : row.state == DriftState::kBetter       ? "better"
+                                                            : ""});
   }
   return table;
 }
@@ -156,7 +157,10 @@ std::string numerics_text(const Validation& validation) {
 
 std::vector<std::string> verdict_lines(const Validation& validation) {
   const std::string summary = validation_summary(validation);
-  std::vector<std::string> out{(validation.passed() ? "passed: " : "failed: ") + summary};
+  const char* verdict = validation.inconclusive() ? "inconclusive"
+                        : validation.passed()     ? "passed"
+                                                  : "failed";
+  std::vector<std::string> out{fmt::format("{}: {}", verdict, summary)};
   const auto list = [&](const std::vector<Finding>& findings) {
     for (const Finding& finding : findings) {
       out.push_back(fmt::format("  {}: {}", finding.title, finding.message));
@@ -164,6 +168,7 @@ std::vector<std::string> verdict_lines(const Validation& validation) {
   };
   list(validation.broken);
   if (validation.regressed()) list(validation.drift->broken);
+  if (validation.drift && !validation.drift->updated) list(validation.drift->inconclusive);
   if (validation.drift && !validation.drift->skipped.empty()) {
     out.push_back(fmt::format("  not compared with {}: {}", validation.drift->file,
                               validation.drift->skipped));
@@ -219,7 +224,7 @@ Written markdown_verdict(const Validation& validation) {
 Written text_verdict(const Validation& validation, Form form) {
   Written out = "\n" + line(steps_text(validation), form);
   if (!validation.alone) out += line(numerics_text(validation), form);
-  const char* color = validation.passed() ? "1;32" : "1;31";
+  const char* color = validation.inconclusive() ? "1;33" : validation.passed() ? "1;32" : "1;31";
   for (const std::string& one : verdict_lines(validation)) out += colored_line(one, color, form);
   return out;
 }
@@ -293,6 +298,10 @@ Written validation_github(const Validation& validation) {
     const char* kind = drift->updated ? "notice" : "error";
     for (const Finding& finding : drift->broken) {
       out += github_command(kind, finding.title, finding.message);
+    }
+    for (const Finding& finding : drift->inconclusive) {
+      out += github_command(drift->updated ? "notice" : "warning",
+                            finding.title + " (inconclusive)", finding.message);
     }
     if (!drift->skipped.empty()) {
       out += github_command("warning", "not compared with " + drift->file, drift->skipped);

@@ -10,7 +10,8 @@
 
 namespace stepcast {
 
-enum class DriftState { kKept, kBetter, kBroken };
+// `kInconclusive`: a time beyond its limit, of a machine that others kept busy.
+enum class DriftState { kKept, kBetter, kBroken, kInconclusive };
 
 // A figure of the forecast or of the run, then and now. A limit applies to |now - recorded| /
 // recorded, and for fractions to the difference.
@@ -30,7 +31,8 @@ struct BaselineDrift {
   std::string skipped;         // why nothing was compared; empty: it was
   std::vector<DriftRow> rows;  // forecast first
   std::vector<Finding> broken;
-  bool updated = false;  // the file is written anew
+  std::vector<Finding> inconclusive;  // measured anew on a quiet machine, they may be kept
+  bool updated = false;               // the file is written anew
 };
 
 }  // namespace stepcast

@@ -46,6 +46,10 @@ struct Validation {
   std::optional<BaselineDrift> drift = {};    // against a baseline, when one was given
   bool within_limits() const { return broken.empty(); }  // tolerances and numerics
   bool regressed() const { return drift && !drift->updated && !drift->broken.empty(); }
+  // Nothing is broken, but times were measured on a busy machine and are beyond their limit.
+  bool inconclusive() const {
+    return passed() && drift && !drift->updated && !drift->inconclusive.empty();
+  }
   bool passed() const { return within_limits() && !regressed(); }
   const ComparedFigure* figure(std::string_view key) const;  // null: not compared
 };

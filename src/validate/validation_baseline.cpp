@@ -98,6 +98,9 @@ std::string largest_part(const std::vector<DriftRow>& rows, bool predicted) {
   return fmt::format("; most of all {} ({:+.4g} ms)", largest->words, 1e3 * moved(*largest));
 }
 
+// Others slow a run down and make its ranks wait for each other, and change none of its memory.
+bool was_busy(const MeasuredRun& run) { return run.load && run.load->processors.is_too_busy(); }
+
 void compare_side(const RecordedFigures& recorded, const Validation& validation, bool predicted,
                   const std::vector<Tolerance>& limits, BaselineDrift& out) {
   const RecordedFigures now = figures_of(validation, predicted);
@@ -128,13 +131,19 @@ void compare_side(const RecordedFigures& recorded, const Validation& validation,
       const bool is_worse = (row.change > 0) == (one->forecast.better == Better::kLess);
       row.state = predicted || is_worse ? DriftState::kBroken : DriftState::kBetter;
     }
-    if (row.state == DriftState::kBroken) {
+    const bool of_times = one->forecast.unit != FigureUnit::kBytes;
+    if (row.state == DriftState::kBroken && !predicted && of_times &&
+        was_busy(validation.measured)) {
+      row.state = DriftState::kInconclusive;
+    }
+    if (row.state == DriftState::kBroken || row.state == DriftState::kInconclusive) {
       const bool time = one->forecast.unit == FigureUnit::kSeconds;
-      out.broken.push_back(
-          {title_of(row), fmt::format("{} against the baseline, beyond the limit of {}{}",
-                                      change_text(row.change, one->as_difference),
-                                      limit_text(*row.limit, one->as_difference),
-                                      time ? largest_part(out.rows, predicted) : "")});
+      (row.state == DriftState::kBroken ? out.broken : out.inconclusive)
+          .push_back(
+              {title_of(row), fmt::format("{} against the baseline, beyond the limit of {}{}",
+                                          change_text(row.change, one->as_difference),
+                                          limit_text(*row.limit, one->as_difference),
+                                          time ? largest_part(out.rows, predicted) : "")});
     }
     out.rows.push_back(std::move(row));
   }

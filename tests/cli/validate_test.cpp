@@ -164,6 +164,14 @@ TEST_F(ValidateCommand, EndsARunThatTakesTooLong) {
   EXPECT_TRUE(has(result.error, "time limit of 1 s passed")) << result.error;
 }
 
+TEST_F(ValidateCommand, EndsARunThatIsSilentForTooLong) {
+  fate("hang");
+  const Outcome result = validate({"--silence-limit", "1"});
+  EXPECT_NE(result.code, 0);
+  EXPECT_TRUE(has(result.error, "no rank has reported anything for 1 s")) << result.error;
+  EXPECT_TRUE(has(result.error, "--silence-limit")) << result.error;
+}
+
 TEST_F(ValidateCommand, NamesTheFileThatItCannotRead) {
   fate("short");
   const Outcome result = validate();

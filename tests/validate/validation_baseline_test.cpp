@@ -74,6 +74,32 @@ TEST(ValidationBaseline, IsBrokenByASlowerRunAndNamesThePartThatGrew) {
       "+25.0 % against the baseline, beyond the limit of 10 %; most of all compute (+250 ms)");
 }
 
+// Others used 3.1 of four processors for a while: a slower step says nothing, and more memory does.
+TEST(ValidationBaseline, SaysNothingOfTimesOnABusyMachine) {
+  const ValidationBaseline before = recorded(validation_of(1, 1));
+  Validation now = validation_of(1, 1.25);
+  now.measured.load = MachineLoad{"host", {.span_s = 40, .busy_s = 40, .own_s = 9}};
+  now.figures[2].measured = 0.5;  // waiting for others
+  now.drift = drift_from(before, now, {});
+  EXPECT_EQ(broken(*now.drift), Titles{});
+  ASSERT_EQ(now.drift->inconclusive.size(), 2U);
+  EXPECT_EQ(now.drift->inconclusive[0].title, "measured: step time");
+  EXPECT_TRUE(now.inconclusive() && now.passed() && !now.regressed());
+
+  now.figures[1].measured = 150;
+  now.drift = drift_from(before, now, {});
+  EXPECT_EQ(broken(*now.drift), Titles{"measured: peak memory"});
+  EXPECT_FALSE(now.inconclusive() || now.passed());
+
+  now = validation_of(1.25, 1);  // a forecast does not depend on the machine's load
+  now.measured.load = MachineLoad{"host", {.span_s = 40, .busy_s = 40, .own_s = 9}};
+  EXPECT_EQ(broken(drift_from(before, now, {})), Titles{"predicted: step time"});
+
+  now = validation_of(1, 1.25);
+  now.measured.load = MachineLoad{"host", {.span_s = 40, .busy_s = 40, .own_s = 39.5}};
+  EXPECT_EQ(broken(drift_from(before, now, {})), Titles{"measured: step time"});
+}
+
 TEST(ValidationBaseline, CallsAFasterRunBetter) {
   const BaselineDrift drift = drift_from(recorded(validation_of(1, 1.25)), validation_of(1, 1), {});
   EXPECT_TRUE(drift.broken.empty());

@@ -158,8 +158,10 @@ Section timeline_section(const Validation& validation, const std::vector<TraceSl
 }
 
 std::string verdict_sentence(const Validation& validation) {
-  std::string out = fmt::format("{}: {}", validation.passed() ? "Passed" : "Failed",
-                                validation_summary(validation));
+  const char* verdict = validation.inconclusive() ? "Inconclusive"
+                        : validation.passed()     ? "Passed"
+                                                  : "Failed";
+  std::string out = fmt::format("{}: {}", verdict, validation_summary(validation));
   for (const Finding& finding : validation.broken) {
     out += fmt::format("; {}: {}", finding.title, finding.message);
   }
@@ -180,7 +182,8 @@ Written validation_html(const Scenario& scenario, const Validation& validation,
     page.subtitle += fmt::format(" · rank {} of {} alone, without communication",
                                  validation.alone->rank.value, validation.alone->ranks);
   }
-  page.mood = !validation.passed() ? Mood::kBad : validation.covered ? Mood::kGood : Mood::kWarning;
+  const bool is_good = validation.covered && !validation.inconclusive();
+  page.mood = !validation.passed() ? Mood::kBad : is_good ? Mood::kGood : Mood::kWarning;
   page.verdict = verdict_sentence(validation);
   page.sections = {figure_section(validation),
                    component_section(validation),
