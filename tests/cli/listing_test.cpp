@@ -126,6 +126,18 @@ TEST(TopologyCommand, ShowsTheGraphInEveryForm) {
   EXPECT_EQ(gpus, 16u);
   const Outcome dot = run({"topology", "show", "dgx-h100x2", "--format", "dot"});
   EXPECT_EQ(dot.out.rfind("digraph", 0), 0u);
+  // A box for each node, and a line for each cable.
+  const auto count = [&](const std::string& part) {
+    std::size_t out = 0;
+    for (auto at = dot.out.find(part); at != std::string::npos; at = dot.out.find(part, at + 1)) {
+      ++out;
+    }
+    return out;
+  };
+  EXPECT_EQ(count("subgraph cluster_node"), 2u);
+  EXPECT_EQ(count(" -> "), links / 2);
+  EXPECT_EQ(count("dir=none"), links / 2);
+  EXPECT_EQ(count("label=\"gpu7\""), 2u);
   std::istringstream in(run({"topology", "show", "dgx-h100x2", "--format", "graphml"}).out);
   boost::property_tree::ptree xml;
   ASSERT_NO_THROW(boost::property_tree::read_xml(in, xml));
