@@ -11,6 +11,7 @@
 
 #include "cluster/accelerator.h"
 #include "cluster/failed_parts.h"
+#include "cluster/nccl_settings.h"
 #include "cluster/topology.h"
 #include "core/result.h"
 
@@ -59,6 +60,7 @@ struct ClusterSpec {
   std::vector<FailedPart> failed;        // of the graph that the figures above describe
   std::int64_t failed_gpus = 0;          // of these, and not among `gpus`
   std::int64_t shared_cores = 0;         // that all devices compute on; 0: each computes alone
+  NcclSettings nccl = {};                // a scenario's `software` says it
   std::vector<std::string> sources;
   std::string notes;
 

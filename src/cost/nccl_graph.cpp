@@ -135,18 +135,27 @@ NcclChannels nvls_channels(const ClusterSpec& cluster, const GroupShape& group,
 }
 
 std::int64_t run_channels(const NcclGraph& graph) {
+  const NcclSettings& settings = graph.settings;
   std::int64_t count = 2 * graph.ring.count;
   if (graph.generation == NcclGeneration::kHopper && graph.domains > 1 && count < 16 &&
       graph.ring.intra.value() > 45e9) {
     count *= 2;
   }
-  return std::min(count, kMaxChannels);
+  // 32 up to 2.24.
+  const bool is_old = settings.minor > 0 && settings.minor < 25;
+  count = std::max(std::min(count, is_old ? kMaxChannels / 2 : kMaxChannels), settings.min_ctas);
+  return settings.max_channels > 0 ? std::min(count, settings.max_channels) : count;
 }
 
 std::int64_t run_channels_nvls(const NcclGraph& graph) {
   if (graph.nvls.count == 0) return 0;
-  if (graph.generation == NcclGeneration::kHopper) return 16;
-  return graph.domains == 1 ? 24 : 32;
+  const NcclSettings& settings = graph.settings;
+  const bool is_first = settings.minor == 25 || settings.minor == 26;
+  std::int64_t count = graph.generation == NcclGeneration::kHopper ? 16
+                       : graph.domains == 1 && !is_first           ? 24
+                                                                   : 32;
+  count = std::max(count, settings.min_ctas);
+  return settings.max_channels > 0 ? std::min(count, settings.max_channels) : count;
 }
 
 std::int64_t power_of_two_above(std::int64_t count) {
@@ -189,9 +198,13 @@ NcclGraph nccl_graph(const ClusterSpec& cluster, const GroupShape& group) {
   graph.nvlink = cluster.scale_up != ScaleUp::kPcie;
   graph.ranks = group.ranks;
   graph.domains = group.domains;
+  graph.settings = cluster.nccl;
   if (group.ranks < 2) return graph;
   graph.ring = ring_channels(cluster, group);
-  graph.nvls = nvls_channels(cluster, group, graph.ring);
+  if (graph.settings.max_channels > 0) {
+    graph.ring.count = std::min(graph.ring.count, graph.settings.max_channels);
+  }
+  if (graph.settings.nvls.value_or(true)) graph.nvls = nvls_channels(cluster, group, graph.ring);
   graph.run_channels = run_channels(graph);
   graph.run_channels_nvls = run_channels_nvls(graph);
   return graph;

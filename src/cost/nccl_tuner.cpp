@@ -48,6 +48,8 @@ constexpr std::array<Correction, 3> kTreeCorrection{
 constexpr std::array<double, 3> kThreads{512, 640, 512};
 constexpr std::array<double, 3> kThreadThreshold{8, 8, 64};  // bytes per thread
 
+constexpr std::int64_t kUsualVersion = 28;  // where none is stated
+
 constexpr std::array<Algorithm, 4> kAlgorithms{Algorithm::kRing, Algorithm::kTree, Algorithm::kNvls,
                                                Algorithm::kNvlsTree};
 constexpr std::array<Protocol, 3> kProtocols{Protocol::kLl, Protocol::kLl128, Protocol::kSimple};
@@ -61,7 +63,8 @@ class Tuner {
       : graph_(graph),
         all_reduce_(kind == CollectiveKind::kAllReduce),
         rooted_(kind == CollectiveKind::kBroadcast),
-        generation_(static_cast<std::size_t>(graph.generation)),
+        version_(graph.settings.minor > 0 ? graph.settings.minor : kUsualVersion),
+        generation_(known_generation(graph, version_)),
         nodes_index_(static_cast<std::size_t>(std::min<std::int64_t>(graph.domains, 3) - 1)),
         ranks_(static_cast<double>(graph.ranks)),
         nodes_(static_cast<double>(graph.domains)),
@@ -70,7 +73,9 @@ class Tuner {
   }
 
   std::optional<NcclEstimate> estimate(Algorithm algorithm, Protocol protocol, Bytes size) const {
-    if (!usable(algorithm, protocol)) return std::nullopt;
+    if (!usable(algorithm, protocol) || (protocol == Protocol::kLl128 && !has_ll128())) {
+      return std::nullopt;
+    }
     double bandwidth = algorithm_bandwidth(algorithm, protocol);
     if (algorithm == Algorithm::kTree) bandwidth *= tree_correction(protocol, size);
     if (!(bandwidth > 0)) return std::nullopt;
@@ -86,6 +91,15 @@ class Tuner {
   }
 
  private:
+  // Before 2.25 a Blackwell GPU takes Hopper's rows, and no LL128.
+  static std::size_t known_generation(const NcclGraph& graph, std::int64_t version) {
+    const auto own = static_cast<std::size_t>(graph.generation);
+    return version < 25 ? std::min(own, static_cast<std::size_t>(NcclGeneration::kHopper)) : own;
+  }
+  bool has_ll128() const {
+    return version_ >= 25 || graph_.generation != NcclGeneration::kBlackwell;
+  }
+
   bool usable(Algorithm algorithm, Protocol protocol) const {
     switch (algorithm) {
       case Algorithm::kRing:
@@ -94,7 +108,7 @@ class Tuner {
         return all_reduce_ && (protocol != Protocol::kLl128 || graph_.nvlink);
       case Algorithm::kNvls:
         return protocol == Protocol::kSimple && graph_.domains == 1 && !rooted_ &&
-               graph_.nvls.count > 0;
+               graph_.nvls.count > 0 && (all_reduce_ || version_ >= 19);
       case Algorithm::kNvlsTree:
         return protocol == Protocol::kSimple && graph_.domains > 1 && all_reduce_ &&
                graph_.nvls.count > 0;
@@ -115,76 +129,136 @@ class Tuner {
       case Algorithm::kNvls:
         return nvls_bandwidth();
       case Algorithm::kNvlsTree:
-        return nvls_tree_bus() * ranks_ / steps_;
+        return nvls_tree_bandwidth();
       default:
         return 0;
     }
   }
 
   double ring_bus(Protocol protocol, double bus, double channels) const {
-    if (protocol == Protocol::kLl) return std::min(ll_max(), 0.5 * bus);
+    if (protocol == Protocol::kLl) {
+      const bool is_slow = graph_.domains > 1 || all_reduce_;
+      return std::min(ll_max(), bus * (version_ >= 21 ? 0.5 : is_slow ? 1.0 / 4 : 1.0 / 3));
+    }
     if (protocol == Protocol::kLl128) {
-      return std::min(0.92 * bus, channels * kRingLl128Max[generation_][nodes_index_]);
+      const bool is_thin = version_ < 23 && local_ < 2;
+      return std::min((is_thin ? 0.7 : 0.92) * bus, channels * ring_ll128_max());
     }
     return bus;
   }
 
   double tree_bus(Protocol protocol, double bus, double channels) const {
-    const double tree = std::min(0.92 * bus, channels * kTreeMax[generation_][nodes_index_]);
+    const double tree = std::min(0.92 * bus, channels * tree_max());
     if (protocol == Protocol::kLl) return std::min(tree / 3.8, ll_max());
     if (protocol == Protocol::kLl128) {
       return std::min(tree * (graph_.domains == 1 ? 7.0 / 9 : 120.0 / 128),
-                      channels * kTreeLl128Max[generation_][nodes_index_]);
+                      channels * tree_ll128_max());
     }
     return tree;
   }
 
-  // On one node the 2.21 to 2.27 rating, 5/6 of what the heads move: it predicts all ten choices
-  // between ring and NVLS that were measured (docs/collectives.md); the 2.28 one does not.
+  // Rows of Blackwell moved with the versions.
+  bool is_blackwell() const {
+    return generation_ == static_cast<std::size_t>(NcclGeneration::kBlackwell);
+  }
+  double ring_ll128_max() const {
+    if (is_blackwell() && version_ < 28) return 73.4;
+    if (is_blackwell() && version_ > 28) return 40;
+    return kRingLl128Max[generation_][nodes_index_];
+  }
+  double tree_max() const {
+    constexpr std::array<double, 3> kFirst{77.4, 82.8, 72};
+    if (is_blackwell() && version_ < 28) return kFirst[nodes_index_];
+    return kTreeMax[generation_][nodes_index_];
+  }
+  double tree_ll128_max() const {
+    constexpr std::array<double, 3> kFirst{73.4, 73.4, 58};
+    if (is_blackwell() && version_ < 28) return kFirst[nodes_index_];
+    return kTreeLl128Max[generation_][nodes_index_];
+  }
+
+  // The rate of a head inside a domain, as 2.28 has it.
+  double head_rate() const {
+    const double heads = static_cast<double>(graph_.nvls.count);
+    return gigabytes(graph_.nvls.intra) * kNvlsEfficiency[generation_] * (heads - 1) / heads *
+           (all_reduce_ ? 2 : (local_ - 1) / local_);
+  }
+
+  // Unless a version is stated: on one node the 2.21 to 2.27 rating, 5/6 of what the heads move. It
+  // predicts all ten choices between ring and NVLS that were measured (docs/collectives.md), and
+  // the 2.28 one does not.
   double nvls_bandwidth() const {
     const double heads = static_cast<double>(graph_.nvls.count);
     const double speed = gigabytes(graph_.nvls.intra);
-    if (all_reduce_) return heads * speed * 5 / 6;
-    return heads * speed * kNvlsEfficiency[generation_] * (heads - 1) / heads * (local_ - 1) /
-           local_;
+    const bool is_stated = graph_.settings.minor > 0;
+    if (all_reduce_ && (!is_stated || version_ < 28)) return heads * speed * 5 / 6;
+    if (all_reduce_) return heads * head_rate() * ranks_ / steps_;
+    if (!is_stated || version_ >= 28) return heads * head_rate();
+    if (version_ == 27) return heads * speed * std::min((local_ - 1) / local_, 0.9);
+    return heads * speed * (version_ < 23 ? 5.0 / 6 : 1);
   }
 
-  double nvls_tree_bus() const {
+  double nvls_tree_bandwidth() const {
     const double heads = static_cast<double>(graph_.nvls.count);
-    const double intra =
-        gigabytes(graph_.nvls.intra) * kNvlsEfficiency[generation_] * (heads - 1) / heads * 2;
-    const double inter = gigabytes(graph_.nvls.inter) * (graph_.domains <= 2 ? 2 : 1);
-    return heads * std::min({intra, inter, kNvlsTreeMax[generation_][nodes_index_]});
+    const double inter = gigabytes(graph_.nvls.inter);
+    if (version_ >= 28) {
+      double most = kNvlsTreeMax[generation_][nodes_index_];
+      if (is_blackwell() && version_ >= 30 && graph_.domains > 2) most = 80;
+      const double crossing = inter * (graph_.domains <= 2 ? 2 : 1);
+      return heads * std::min({head_rate(), crossing, most}) * ranks_ / steps_;
+    }
+    const double rate =
+        std::min(gigabytes(graph_.nvls.intra), graph_.domains <= 2 ? inter : inter / 2);
+    const double ratio = version_ == 18 ? 0.70 * nodes_ / (2 * (nodes_ - 1)) : 5.0 / 6;
+    return heads * rate * ratio;
   }
 
   double ll_max() const {
-    const std::size_t row = graph_.domains == 1             ? generation_
-                            : graph_.cpu == CpuVendor::kAmd ? 1
-                                                            : 0;
+    std::size_t row = graph_.domains == 1 ? generation_ : graph_.cpu == CpuVendor::kAmd ? 1 : 0;
+    if (version_ <= 20) row = std::min<std::size_t>(row, 1);  // Hopper's came with 2.21
     return kLlMax[row][nodes_index_];
   }
 
   double latency(Algorithm algorithm, Protocol protocol, Bytes size) const {
     const std::size_t p = static_cast<std::size_t>(protocol);
     const HopLatency& hop = graph_.nvlink ? kNvlinkHop : kPciHop;
-    const double tree_hops = std::floor(std::log2(nodes_));
     switch (algorithm) {
       case Algorithm::kRing:
         return ring_latency(hop, p, size);
       case Algorithm::kTree:
-        return kBaseTree[p] + 2 * ((local_ - 1) * hop.tree[p] + tree_hops * kNetHop.tree[p]);
+        return tree_latency(p);
       case Algorithm::kNvls:
-        return hop.nvls;
+        return version_ >= 23 || !graph_.nvlink ? hop.nvls : version_ >= 21 ? 25 : 23;
       case Algorithm::kNvlsTree:
-        return hop.nvls_tree + 2 * tree_hops * kNetHop.nvls_tree;
+        return nvls_tree_latency(hop);
       default:
         return 0;
     }
   }
 
+  // 2.19 to 2.22 take every hop of a Simple tree for one of 28 us, in a node and across the
+  // network; 2.18 has the other versions' hops, and as they a base of 0.
+  double tree_latency(std::size_t p) const {
+    const bool is_simple = p == static_cast<std::size_t>(Protocol::kSimple);
+    double local = (graph_.nvlink ? kNvlinkHop : kPciHop).tree[p], net = kNetHop.tree[p];
+    if (is_simple && version_ < 23) {
+      local = version_ == 18 ? (graph_.nvlink ? 4 : 6) : 28;
+      net = version_ == 18 ? 14 : 28;
+    }
+    const double base = is_simple && version_ < 23 ? 0 : kBaseTree[p];
+    return base + 2 * ((local_ - 1) * local + std::floor(std::log2(nodes_)) * net);
+  }
+
+  double nvls_tree_latency(const HopLatency& hop) const {
+    if (version_ == 18) return 23 + 2 * (nodes_ - 1) * 19;
+    const double own = version_ >= 21 ? hop.nvls_tree : 23;
+    return own + 2 * std::floor(std::log2(nodes_)) * (version_ >= 28 ? kNetHop.nvls_tree : 14);
+  }
+
   double ring_latency(const HopLatency& hop, std::size_t p, Bytes size) const {
     const bool simple = p == static_cast<std::size_t>(Protocol::kSimple);
-    const double inter = local_ > 1 ? kNetHop.ring[p] : kNetHop.tree[p];
+    const bool is_tree_hop = local_ <= 1 && version_ >= 23;
+    const double inter = is_tree_hop ? kNetHop.tree[p] : kNetHop.ring[p];
     if (rooted_) {
       const double plain = simple ? hop.tree[p] : hop.ring[p];
       return kBaseRing[p] + steps_ * (graph_.domains > 1 ? inter : plain);
@@ -193,7 +267,9 @@ class Tuner {
     if (graph_.domains > 1) {
       overhead = (graph_.cpu == CpuVendor::kAmd ? 2.0 : 1.0) * (simple ? 3 : 1);
     }
-    const double net_steps = graph_.domains == 1 ? 0 : (all_reduce_ ? 2 : 1) * (nodes_ - 1);
+    // An all-reduce counted 2N steps across the network up to 2.22, and 2(N - 1) since.
+    double net_steps = graph_.domains == 1 ? 0 : (all_reduce_ ? 2 : 1) * (nodes_ - 1);
+    if (all_reduce_ && graph_.domains > 1 && version_ < 23) net_steps = 2 * nodes_;
     double total =
         kBaseRing[p] + (steps_ - net_steps) * std::max(hop.ring[p], overhead) + net_steps * inter;
     const double per_step = size.value() / (static_cast<double>(graph_.ring.count) * ranks_);
@@ -260,6 +336,7 @@ class Tuner {
   const NcclGraph& graph_;
   bool all_reduce_;
   bool rooted_;
+  std::int64_t version_;  // minor
   std::size_t generation_;
   std::size_t nodes_index_;
   double ranks_, nodes_, local_, steps_ = 1;
@@ -303,17 +380,51 @@ std::optional<NcclEstimate> nccl_estimate(const NcclGraph& graph, CollectiveKind
   return Tuner(graph, kind).estimate(algorithm, protocol, size);
 }
 
+namespace {
+
+std::optional<NcclFunction> function_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return NcclFunction::kAllReduce;
+    case CollectiveKind::kAllGather:
+      return NcclFunction::kAllGather;
+    case CollectiveKind::kReduceScatter:
+      return NcclFunction::kReduceScatter;
+    case CollectiveKind::kBroadcast:
+      return NcclFunction::kBroadcast;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Whether NCCL_ALGO and NCCL_PROTO let it run.
+bool is_allowed(const NcclGraph& graph, CollectiveKind kind, Algorithm algorithm,
+                Protocol protocol) {
+  const auto function = function_of(kind);
+  return !function || graph.settings.allows(*function, static_cast<NcclAlgorithm>(algorithm),
+                                            static_cast<NcclProtocol>(protocol));
+}
+
+}  // namespace
+
 NcclEstimate nccl_choice(const NcclGraph& graph, CollectiveKind kind, Bytes size, DataType type) {
   STEPCAST_ASSERT(kind != CollectiveKind::kAllToAll, "all-to-all is sends and receives");
   STEPCAST_ASSERT(graph.ranks >= 2 && graph.ring.count > 0, "a communicator of one has no tuner");
   const bool reduces = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
   const Tuner tuner(graph, kind);
-  std::optional<NcclEstimate> best;
+  std::optional<NcclEstimate> best, ring;
   double best_time = std::numeric_limits<double>::infinity();
   for (const Algorithm algorithm : kAlgorithms) {
     for (const Protocol protocol : kProtocols) {
       const std::optional<NcclEstimate> candidate = tuner.estimate(algorithm, protocol, size);
       if (!candidate) continue;
+      if (!is_allowed(graph, kind, algorithm, protocol)) {
+        // NCCL runs a ring where nothing else is allowed.
+        if (algorithm == Algorithm::kRing && (!ring || candidate->time(size) < ring->time(size))) {
+          ring = candidate;
+        }
+        continue;
+      }
       double time = candidate->time(size).value();
       // NCCL keeps 8-bit sums off long rings, where they round once per rank.
       if (reduces && type == DataType::kFp8 && algorithm == Algorithm::kRing && graph.ranks > 8) {
@@ -325,6 +436,7 @@ NcclEstimate nccl_choice(const NcclGraph& graph, CollectiveKind kind, Bytes size
       }
     }
   }
+  if (!best) best = ring;
   STEPCAST_ASSERT(best.has_value(), "a ring can always be built");
   return *best;
 }

@@ -2,7 +2,8 @@
 // NCCL's own cost model: which algorithm and protocol it takes for a message, and the latency and
 // bandwidth it expects of them (docs/collectives.md, "Choice"). Formulas and constants are those of
 // NVIDIA/nccl v2.28.9-1, src/graph/tuning.cc; in-switch reduction on one node is rated as 2.21 to
-// 2.27 do. Not the price: that comes from measured curves (cost/collective_curve.h).
+// 2.27 do. A version that is stated has its own from 2.18 to 2.30 ("Versions"). Not the price: that
+// comes from measured curves (cost/collective_curve.h).
 #pragma once
 
 #include <array>
@@ -41,6 +42,7 @@ struct NcclGraph {
   NcclChannels nvls;                   // heads of the in-switch reduction
   std::int64_t run_channels = 1;       // CTAs of a large ring or tree collective
   std::int64_t run_channels_nvls = 0;  // CTAs of an in-switch one
+  NcclSettings settings = {};          // version and environment
 
   double ranks_per_domain() const {
     return static_cast<double>(ranks) / static_cast<double>(domains);

@@ -16,6 +16,9 @@ SortedJson to_json(const Scenario& scenario) {
                     {"training", write_keys(scenario, training_keys())},
                     {"layout", write_keys(scenario, layout_keys())}};
   if (!scenario.profile.empty()) out["profile"] = scenario.profile;
+  if (const NcclSettings& nccl = scenario.cluster.spec.nccl; !nccl.empty()) {
+    out["software"] = to_json(nccl);
+  }
   if (scenario.run) out["run"] = to_json(*scenario.run);
   return out;
 }

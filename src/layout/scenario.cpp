@@ -56,6 +56,10 @@ Result<OpenScenario> read_document(JsonDocument& document, const DataFolders& fo
   auto model = read_scenario_model(object, document, folders);
   auto cluster = read_scenario_cluster(object, document, folders);
   const std::string profile = object.text("profile").value_or("");
+  if (const auto value = object.value("software")) {
+    const NcclSettings nccl = read_software(*value);
+    if (cluster) cluster->spec.nccl = nccl;
+  }
   if (const auto value = object.required("training")) {
     read_keys(*value, training_keys(), out.stated);
   }

@@ -60,6 +60,8 @@ class Mechanisms {
     add(true, "device " + spec.accelerator.name);
     const char* network = spec.network ? name_of(*spec.network) : "";
     add(spec.gpus > spec.gpus_per_domain(), fmt::format("network {}", network));
+    add(spec.nccl.is_newer,
+        fmt::format("NCCL {}, forecast as 2.{}", spec.nccl.version, NcclSettings::kNewest));
   }
 
   void work() {

@@ -43,8 +43,23 @@ std::string network_environment(const ClusterSpec& cluster, const World& world) 
   if (cluster.rail_optimised && cluster.nics_per_node > 1) {
     out += "export NCCL_CROSS_NIC=0  # each NIC has its own rail\n";
   }
-  if (cluster.nvls) out += "export NCCL_NVLS_ENABLE=1\n";
+  if (cluster.nvls && !cluster.nccl.nvls) out += "export NCCL_NVLS_ENABLE=1\n";
   return out + "\n";
+}
+
+// A scenario says this of NCCL's environment. Its version is that of the image.
+std::string nccl_environment(const NcclSettings& settings) {
+  std::string out;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) out += fmt::format("export {}={}\n", name, shell_word(value));
+  };
+  add("NCCL_ALGO", settings.algorithms);
+  add("NCCL_PROTO", settings.protocols);
+  if (settings.max_channels > 0)
+    add("NCCL_MAX_NCHANNELS", fmt::format("{}", settings.max_channels));
+  if (settings.min_ctas > 0) add("NCCL_MIN_CTAS", fmt::format("{}", settings.min_ctas));
+  if (settings.nvls) add("NCCL_NVLS_ENABLE", *settings.nvls ? "1" : "0");
+  return out.empty() ? out : out + "\n";
 }
 
 std::string rendezvous(Launcher launcher) {
@@ -126,6 +141,7 @@ Result<std::string> launch_script(const Scenario& scenario, const LaunchProgram&
   out += fmt::format("NNODES={}\nGPUS_PER_NODE={}\n", world->nodes, world->gpus_per_node);
   out += rendezvous(launcher) + "\n";
   out += network_environment(cluster, *world);
+  out += nccl_environment(cluster.nccl);
   for (const std::string& line : program.variables) out += line + "\n";
   if (!program.variables.empty()) out += "\n";
   out += launch_arguments(launcher);

@@ -7,6 +7,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cluster/nccl_settings.h"
+#include "core/json.h"
+#include "core/json_tree.h"
+#include "core/text/escape.h"
 #include "layout/nearest.h"
 #include "recipes/launch_command.h"
 #include "recipes/megatron.h"
@@ -174,6 +178,19 @@ bool tunes_nccl(std::string_view name) {
   return false;
 }
 
+// Whether the variable is a key of `software`.
+bool take_nccl(const std::string& name, const std::string& value, ImportedScenario& out) {
+  const auto number = value == "0" ? std::optional<std::int64_t>(0) : count_of(value);
+  const SortedJson json = number ? SortedJson(*number) : SortedJson(value);
+  SortedJson object = SortedJson::object();
+  object[name] = json;
+  const auto document = JsonDocument::from(std::move(object), "");
+  read_software(document->root());
+  if (!document->ok()) return false;
+  out.set_json("software." + name, json_text(json), name);
+  return true;
+}
+
 void read_environment(const std::map<std::string, std::string>& environment,
                       ImportedScenario& out) {
   std::vector<std::string> tuned;
@@ -185,6 +202,7 @@ void read_environment(const std::map<std::string, std::string>& environment,
         out.set_flag("training.async_tensor_backward", false, name);
       }
     } else if (tunes_nccl(name) || (name == "NCCL_NVLS_ENABLE" && value == "0")) {
+      if (take_nccl(name, value, out)) continue;
       tuned.push_back(fmt::format("{}={}", name, value));
     } else {
       out.without_effect.push_back(name);

@@ -105,6 +105,24 @@ TEST(MegatronImport, ReadsAScriptWithVariablesAndArrays) {
   EXPECT_EQ(out["layout"]["recompute"]["modules"], SortedJson({"core_attention"}));
 }
 
+TEST(MegatronImport, ReadsWhatTheEnvironmentTellsNccl) {
+  const ImportedScenario imported = import(
+      "export NCCL_ALGO=Ring,Tree\nNCCL_PROTO='^LL'\nexport NCCL_MIN_CTAS=16\n"
+      "export NCCL_NVLS_ENABLE=0 NCCL_DEBUG=INFO\n" +
+      std::string(kScript));
+  ASSERT_TRUE(imported.errors.empty()) << to_string(imported.errors);
+  const SortedJson software = scenario_document(imported)["software"];
+  EXPECT_EQ(software, SortedJson({{"NCCL_ALGO", "Ring,Tree"},
+                                  {"NCCL_PROTO", "^LL"},
+                                  {"NCCL_MIN_CTAS", 16},
+                                  {"NCCL_NVLS_ENABLE", 0}}));
+  const ImportedScenario unknown = import("export NCCL_ALGO=CollnetChain\n" + std::string(kScript));
+  EXPECT_TRUE(scenario_document(unknown)["software"].is_null());
+  EXPECT_TRUE(std::ranges::any_of(unknown.warnings, [](const std::string& one) {
+    return one.find("NCCL_ALGO=CollnetChain") != std::string::npos;
+  }));
+}
+
 TEST(MegatronImport, ListsWhatHasNoEffectAndWarnsOfTheRest) {
   const ImportedScenario imported = import(kScript);
   const auto& quiet = imported.without_effect;
@@ -125,9 +143,10 @@ TEST(MegatronImport, ReadsTheEnvironmentOfTheScript) {
   const ImportedScenario many = with("export CUDA_DEVICE_MAX_CONNECTIONS=32\n");
   ASSERT_NE(many.find(kKey), nullptr);
   EXPECT_EQ(many.find(kKey)->value, "false");
-  const ImportedScenario tuned = with("export NCCL_ALGO=Ring NCCL_DEBUG=INFO\nNCCL_NVLS_ENABLE=0 ");
+  const ImportedScenario tuned =
+      with("export NCCL_NTHREADS=256 NCCL_DEBUG=INFO\nNCCL_P2P_DISABLE=1 ");
   ASSERT_EQ(tuned.warnings.size(), 1u);
-  EXPECT_TRUE(has(tuned.warnings[0], "NCCL_ALGO=Ring, NCCL_NVLS_ENABLE=0")) << tuned.warnings[0];
+  EXPECT_TRUE(has(tuned.warnings[0], "NCCL_NTHREADS=256, NCCL_P2P_DISABLE=1")) << tuned.warnings[0];
   EXPECT_EQ(tuned.without_effect, std::vector<std::string>{"NCCL_DEBUG"});
 }
 

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's versions choose differently, and its environment limits them (docs/collectives.md,
+// "Versions").
+#include <gtest/gtest.h>
+
+#include "cluster/nccl_settings.h"
+#include "core/json.h"
+#include "cost/collective_cost.h"
+#include "cost/collective_fixture.h"
+#include "cost/nccl_graph.h"
+#include "cost/nccl_tuner.h"
+
+namespace stepcast {
+namespace {
+
+using testing::b200;
+using testing::h100;
+
+constexpr double kMebi = 1024.0 * 1024;
+
+Result<NcclSettings> software(const std::string& text) {
+  const auto document = JsonDocument::parse(text, "");
+  EXPECT_TRUE(document);
+  const NcclSettings out = read_software((*document)->root());
+  if (!(*document)->ok()) return failure((*document)->errors());
+  return out;
+}
+
+GroupShape nodes_of_eight(std::int64_t nodes) {
+  return {8 * nodes, nodes, 8, 8, nodes > 1 ? 8 : 0};
+}
+
+NcclGraph graph_of(ClusterSpec spec, std::int64_t nodes, const std::string& text) {
+  const auto settings = software(text);
+  EXPECT_TRUE(settings) << to_string(settings.error());
+  if (settings) spec.nccl = *settings;
+  return nccl_graph(spec, nodes_of_eight(nodes));
+}
+
+double latency_us(const NcclGraph& graph, Algorithm algorithm, Protocol protocol) {
+  const auto estimate =
+      nccl_estimate(graph, CollectiveKind::kAllReduce, algorithm, protocol, Bytes(kMebi));
+  return estimate ? estimate->latency.value() * 1e6 : 0;
+}
+
+double bus_rate(const NcclGraph& graph, Algorithm algorithm, Protocol protocol) {
+  const auto estimate =
+      nccl_estimate(graph, CollectiveKind::kAllReduce, algorithm, protocol, Bytes(1e12));
+  const double n = static_cast<double>(graph.ranks);
+  return estimate ? estimate->bandwidth.value() * 1e-9 * 2 * (n - 1) / n : 0;
+}
+
+// A Simple tree over two nodes of 8 has 7 hops up and down inside, and one across. Base 8.4 from
+// 2.23 on; 28 us a hop in 2.19 to 2.22; 4 and 14 in the others.
+TEST(NcclVersions, CountTheHopsOfATreeEachInTheirWay) {
+  const auto tree = [](const char* version) {
+    return latency_us(graph_of(h100(2), 2, std::string(R"({"nccl": ")") + version + "\"}"),
+                      Algorithm::kTree, Protocol::kSimple);
+  };
+  EXPECT_NEAR(tree("2.18.6"), 2 * (7 * 4 + 14), 1e-6);
+  EXPECT_NEAR(tree("2.19"), 2 * (7 * 28 + 28), 1e-6);
+  EXPECT_NEAR(tree("2.22.3"), 2 * (7 * 28 + 28), 1e-6);
+  EXPECT_NEAR(tree("2.23"), 8.4 + 2 * (7 * 4 + 14), 1e-6);
+  EXPECT_NEAR(tree("2.30.7"), 8.4 + 2 * (7 * 4 + 14), 1e-6);
+}
+
+// So in 2.19 to 2.22 no Simple tree runs where the other versions take some.
+TEST(NcclVersions, TakeNoSimpleTreesFrom219To222) {
+  const auto trees = [](const char* version) {
+    ClusterSpec spec = h100(16);
+    spec.nvls = false;
+    const NcclGraph graph = graph_of(spec, 16, std::string(R"({"nccl": ")") + version + "\"}");
+    int count = 0;
+    for (double size = kMebi / 4; size <= 1024 * kMebi; size *= 2) {
+      const auto best =
+          nccl_choice(graph, CollectiveKind::kAllReduce, Bytes(size), DataType::kBf16);
+      count += best.algorithm == Algorithm::kTree && best.protocol == Protocol::kSimple ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_LT(trees("2.20"), trees("2.18"));
+  EXPECT_LT(trees("2.20"), trees("2.24"));
+}
+
+// The cap of LL in one node of Hopper is 87.7 GB/s up to 2.20 and 141 from 2.21, below a quarter
+// and a half of the ring's 360.
+TEST(NcclVersions, LiftTheCapOfLlIn221) {
+  const auto bus = [](const char* version) {
+    return bus_rate(graph_of(h100(1), 1, std::string(R"({"nccl": ")") + version + "\"}"),
+                    Algorithm::kRing, Protocol::kLl);
+  };
+  EXPECT_NEAR(bus("2.20"), 87.7, 1e-6);
+  EXPECT_NEAR(bus("2.21"), 141, 1e-6);
+}
+
+// A large all-reduce of a node of Hopper stays in the switch in every version. Blackwell has
+// Hopper's rows and no LL128 before 2.25.
+TEST(NcclVersions, StayInTheSwitchAndKnowBlackwellSince225) {
+  for (int minor = NcclSettings::kOldest; minor <= NcclSettings::kNewest; ++minor) {
+    const std::string text = R"({"nccl": "2.)" + std::to_string(minor) + "\"}";
+    const auto best = nccl_asymptote(graph_of(h100(1), 1, text), CollectiveKind::kAllReduce);
+    EXPECT_EQ(best.algorithm, Algorithm::kNvls) << minor;
+    const bool has_ll128 =
+        bus_rate(graph_of(b200(1), 1, text), Algorithm::kRing, Protocol::kLl128) > 0;
+    EXPECT_EQ(has_ll128, minor >= 25) << minor;
+  }
+}
+
+// Nothing stated is 2.28, but for the rating of in-switch reduction on one node.
+TEST(NcclVersions, AreAs228WhereNothingIsStated) {
+  for (const std::int64_t nodes : {1, 2, 4}) {
+    for (const ClusterSpec& spec : {h100(nodes), b200(nodes)}) {
+      const NcclGraph usual = graph_of(spec, nodes, "{}");
+      const NcclGraph stated = graph_of(spec, nodes, R"({"nccl": "2.28.9"})");
+      for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree, Algorithm::kNvlsTree}) {
+        for (const Protocol protocol : {Protocol::kLl, Protocol::kLl128, Protocol::kSimple}) {
+          EXPECT_EQ(latency_us(usual, algorithm, protocol),
+                    latency_us(stated, algorithm, protocol));
+          EXPECT_EQ(bus_rate(usual, algorithm, protocol), bus_rate(stated, algorithm, protocol));
+        }
+      }
+    }
+  }
+}
+
+TEST(NcclEnvironment, ChoosesAlgorithmsAndProtocols) {
+  const auto choice = [](const std::string& text, CollectiveKind kind, double size) {
+    return nccl_choice(graph_of(h100(2), 2, text), kind, Bytes(size), DataType::kBf16);
+  };
+  constexpr auto kReduce = CollectiveKind::kAllReduce;
+  EXPECT_EQ(choice(R"({"NCCL_ALGO": "Ring"})", kReduce, 1e9).algorithm, Algorithm::kRing);
+  EXPECT_EQ(choice(R"({"NCCL_ALGO": "Tree"})", kReduce, 1e9).algorithm, Algorithm::kTree);
+  EXPECT_NE(choice(R"({"NCCL_ALGO": "^NVLSTree"})", kReduce, 1e9).algorithm, Algorithm::kNvlsTree);
+  EXPECT_EQ(choice(R"({"NCCL_ALGO": "allreduce:tree;allgather:ring"})", kReduce, 1e9).algorithm,
+            Algorithm::kTree);
+  EXPECT_EQ(choice(R"({"NCCL_PROTO": "LL"})", kReduce, 1e9).protocol, Protocol::kLl);
+  EXPECT_NE(choice(R"({"NCCL_PROTO": "^LL,LL128"})", kReduce, 1e3).protocol, Protocol::kLl);
+  // There is no tree for a gather: a ring runs.
+  EXPECT_EQ(choice(R"({"NCCL_ALGO": "Tree"})", CollectiveKind::kAllGather, 1e9).algorithm,
+            Algorithm::kRing);
+  EXPECT_EQ(graph_of(h100(1), 1, R"({"NCCL_NVLS_ENABLE": 0})").nvls.count, 0);
+  EXPECT_EQ(graph_of(h100(1), 1, R"({"NCCL_MAX_NCHANNELS": 4})").run_channels, 4);
+  EXPECT_EQ(graph_of(h100(1), 1, R"({"NCCL_MIN_CTAS": 40})").run_channels, 40);
+}
+
+TEST(NcclEnvironment, RefusesWhatNcclDoesNotKnow) {
+  const auto error = [](const std::string& text) {
+    const auto read = software(text);
+    return read ? std::string() : to_string(read.error());
+  };
+  EXPECT_NE(error(R"({"nccl": "2.17"})").find("older"), std::string::npos);
+  EXPECT_NE(error(R"({"nccl": "two"})").find("is no version"), std::string::npos);
+  EXPECT_NE(error(R"({"NCCL_ALGO": "star"})").find("'star' is not known to NCCL"),
+            std::string::npos);
+  EXPECT_NE(error(R"({"NCCL_ALGO": "CollnetChain"})").find("is not modelled"), std::string::npos);
+  EXPECT_NE(error(R"({"NCCL_PROTOS": "LL"})").find("NCCL_PROTO"), std::string::npos);
+  const auto newer = software(R"({"nccl": "2.31.2"})");
+  ASSERT_TRUE(newer);
+  EXPECT_TRUE(newer->is_newer);
+  EXPECT_EQ(newer->minor, NcclSettings::kNewest);
+  // 2.22.3 is of June 2024, and the next release of September.
+  EXPECT_EQ(software(R"({"nccl": "2024-08"})")->minor, 22);
+  EXPECT_NE(error(R"({"nccl": "2022-01"})").find("is no version"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stepcast
