@@ -69,6 +69,7 @@ PredictOptions options_of(const PredictFlags& flags) {
   out.flops = flags.flops == name_of(FlopCount::kFull) ? FlopCount::kFull : FlopCount::kCausal;
   out.trace = !flags.trace.empty() || !flags.memory_timeline.empty() || !flags.html.empty() ||
               flags.pipeline;
+  out.collectives = flags.explain || flags.output.format == "json" || out.trace;
   return out;
 }
 

@@ -37,6 +37,7 @@ CollectivePrice split(const CurvePrice& priced, Bytes size, Curve curve) {
   price.protocol = priced.choice.protocol;
   price.curve = curve;
   price.provenance = priced.provenance;
+  price.measured = priced.curve;
   return price;
 }
 
@@ -163,6 +164,11 @@ CollectivePrice CollectiveCosts::price_ring_step(ByteCount count, const GroupSha
     ++from;
   }
   return price_send(count, members[from], next(from), {group.ranks, group.domains});
+}
+
+std::string CollectiveCosts::curve_name(const CollectivePrice& price) const {
+  if (price.measured < 0) return "";
+  return tables_->curves.curves()[static_cast<std::size_t>(price.measured)].measured().id;
 }
 
 std::optional<GroupShape> CollectiveCosts::shape(std::span<const DeviceId> members) const {

@@ -37,6 +37,7 @@ struct CollectivePrice {
   Protocol protocol = Protocol::kSimple;
   Curve curve = Curve::kCollective;
   Provenance provenance = Provenance::kDataSheet;
+  std::int32_t measured = -1;  // the curve that prices it (CollectiveCosts::curve_name())
   Seconds time() const { return latency + work / rate_bound; }  // alone
 };
 
@@ -66,6 +67,8 @@ class CollectiveCosts {
                         std::span<const DeviceId> members) const {
     return price({kind, bytes, type}, members);
   }
+  // The id of the measured table behind a price; empty: none, the nominal model.
+  std::string curve_name(const CollectivePrice& price) const;
   // All of a group that decides its prices; among processors its very members do.
   std::optional<GroupShape> shape(std::span<const DeviceId> members) const;
   CollectivePrice price_send(ByteCount bytes, DeviceId from, DeviceId to,

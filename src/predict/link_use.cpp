@@ -3,11 +3,11 @@
 
 #include <map>
 #include <optional>
-#include <variant>
 
 #include "layout/scenario.h"
 #include "predict/prediction.h"
-#include "program/walk.h"
+#include "predict/sent_collectives.h"
+#include "program/program.h"
 
 namespace stepcast {
 namespace {
@@ -59,8 +59,8 @@ class LinkUse {
       const std::int32_t stage = in_.grid.point(orbit.members.front()).pp;
       const auto [counted, fresh] = counts.try_emplace(stage);
       if (fresh) {
-        counted->second =
-            collectives_of(in_.program.roles[static_cast<std::size_t>(stage)], groups.group);
+        counted->second = messages_of_step(
+            in_.program, in_.program.roles[static_cast<std::size_t>(stage)], groups.group);
       }
       for (const auto& [message, times] : counted->second) {
         const auto& [price, loads] =
@@ -71,24 +71,6 @@ class LinkUse {
             traffic_of(groups.group), price.work.value() * times, orbit.groups);
       }
     }
-  }
-
-  // Counts collectives by instructions, and inside passes.
-  Counts collectives_of(const Role& role, AxisGroup group) const {
-    Counts out;
-    for (const Instruction& what : role.instructions) {
-      const auto* call = what.as<CollectiveCall>();
-      if (call == nullptr || call->group != group || call->message.bytes == 0) continue;
-      out[call->piece()] += call->pieces;
-    }
-    for (const CountedRun& run : distinct_runs(role)) {
-      for_each_operation(in_.program, role, *run.first, [&](const Operation& one, BlockVisit) {
-        const auto* collective = std::get_if<Collective>(&one.work);
-        if (collective == nullptr || collective->group != group) return;
-        out[message_of(*collective)] += static_cast<double>(run.times);
-      });
-    }
-    return out;
   }
 
   void add_pairs(const PairTraffic& pairs) {

@@ -319,7 +319,7 @@ void Predictor::read_memory() {
 // Against the step whose transfers all have their links to themselves.
 void Predictor::read_lost_on_links() {
   PredictOptions apart = options_;
-  apart.contention = apart.trace = false;
+  apart.contention = apart.trace = apart.collectives = false;
   const auto forecast = Predictor(scenario_, pricing_, apart).run();
   end_if_stopped();
   if (!forecast) return;
@@ -397,6 +397,9 @@ Result<Prediction> Predictor::run() {
   out_.alone = options_.alone;
   if (!alone) read_rates(program);  // one rank's step says little of how many tokens all get done
   read_memory();
+  if (options_.collectives && !alone) {
+    out_.collectives = sent_collectives(input, pricing_.collectives);
+  }
   if (options_.trace) {
     if (const auto kept = keep_trace(input, *simulation); !kept) return failure(kept.error());
   }

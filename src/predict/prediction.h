@@ -15,6 +15,7 @@
 #include "cost/provenance.h"
 #include "operation/memory_parts.h"
 #include "operation/phase.h"
+#include "predict/sent_collectives.h"
 #include "predict/time_parts.h"
 #include "program/rank_stream.h"
 
@@ -53,8 +54,9 @@ struct TraceSlice {
   Phase phase;
   std::int32_t micro_batch;
   std::int32_t chunk;
-  bool collective;  // or a message between stages
-  ByteCount bytes;  // that it moves
+  bool collective;         // or a message between stages
+  ByteCount bytes;         // that it moves
+  std::int32_t sent = -1;  // into Prediction::collectives
 };
 struct MemorySample {
   std::int32_t rank_class;
@@ -116,6 +118,7 @@ struct Prediction {
   std::vector<MemorySample> memory_samples;
   std::vector<LinkTime> link_use;  // likewise; by LinkId (predict/link_use.h)
   Seconds lost_on_links;           // likewise; of the step time, by transfers that share a link
+  std::vector<SentCollective> collectives;  // with PredictOptions::collectives
 };
 
 #ifdef STEPCAST_CHECK_CAUSES
@@ -128,8 +131,9 @@ struct PredictOptions {
   bool fold = true;
   bool expand = false;  // every operator its own task instead of one macro activity per chunk
   bool trace = false;
-  bool kernels = true;     // a trace also has those inside its passes
-  bool contention = true;  // false: transfers do not share links, each goes as if alone
+  bool kernels = true;       // a trace also has those inside its passes
+  bool collectives = false;  // lists what the step sends, and how
+  bool contention = true;    // false: transfers do not share links, each goes as if alone
   // This rank as it runs without the others: transfers are neither issued nor take time, and every
   // message is there at once. Its kernels, host and memory are those that it has among them.
   std::optional<RankId> alone = {};

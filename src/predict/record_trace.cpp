@@ -64,6 +64,10 @@ void OperationTrace::draw(const Instruction& what, const Operation& operation, S
   slice.stream = stream_of(operation.stream);
   slice.collective = collective != nullptr;
   slice.bytes = collective != nullptr ? collective->bytes : 0;
+  if (collective != nullptr) {
+    slice.sent = find_sent(out_.collectives, in_.costs.role(class_).stage, collective->group,
+                           message_of(*collective));
+  }
   out_.slices.push_back(std::move(slice));
 }
 
@@ -150,6 +154,10 @@ void record_trace(const SimulationInput& input, const Simulation& simulation, si
       const auto [begin, end] = span_of(input, simulation.replay, tasks[i], c, what);
       prediction.slices.push_back(
           slice_of(what, c, after(begin, origin), sim::seconds(end - begin)));
+      if (const auto* call = what.as<CollectiveCall>()) {
+        prediction.slices.back().sent =
+            find_sent(prediction.collectives, role.stage, call->group, call->piece());
+      }
       if (what.is_run()) operations.run(what, static_cast<std::int32_t>(i), tasks[i]);
     }
     record_memory(input, simulation, origin, c, prediction);

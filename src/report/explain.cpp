@@ -93,6 +93,49 @@ std::vector<std::string> provenance_lines(const Prediction& prediction) {
   return out;
 }
 
+// A row for each message of each stage; stages that send the same share it.
+TextTable collective_table(const Prediction& prediction) {
+  TextTable table({{"collective", Align::kLeft},
+                   {"over", Align::kLeft},
+                   {"stages", Align::kLeft},
+                   {"ranks"},
+                   {"bytes"},
+                   {"times"},
+                   {"each"},
+                   {"algorithm", Align::kLeft},
+                   {"channels"},
+                   {"curve", Align::kLeft},
+                   {"bound by", Align::kLeft}});
+  std::vector<std::pair<std::vector<std::string>, std::vector<std::int32_t>>> rows;
+  for (const SentCollective& one : prediction.collectives) {
+    std::vector<std::string> cells{
+        one.kind,
+        one.group,
+        fmt::format("{}", one.ranks),
+        fmt::format("{}", one.bytes),
+        fmt::format("{:g}", one.times),
+        time_text(one.time),
+        one.algorithm + (one.protocol.empty() ? "" : "/" + one.protocol),
+        one.channels > 0 ? fmt::format("{}", one.channels) : "",
+        one.curve.empty() ? "nominal" : one.curve,
+        one.bound_by.empty() ? "" : fmt::format("{} ({})", one.bound_by, percent_text(one.full))};
+    const auto known = std::ranges::find(rows, cells, &decltype(rows)::value_type::first);
+    if (known == rows.end()) {
+      rows.emplace_back(std::move(cells), std::vector{one.stage});
+    } else {
+      known->second.push_back(one.stage);
+    }
+  }
+  for (auto& [cells, stages] : rows) {
+    const bool in_a_row = stages.size() > 2 && stages.back() - stages.front() + 1 ==
+                                                   static_cast<std::int32_t>(stages.size());
+    cells.insert(cells.begin() + 2, in_a_row ? fmt::format("{}-{}", stages.front(), stages.back())
+                                             : fmt::format("{}", fmt::join(stages, ",")));
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
 // "vtrain-single-0022" without its number: runs of one suite.
 std::string family_of(const std::string& source) {
   const std::size_t end = source.find_last_not_of("0123456789");
@@ -148,6 +191,9 @@ Written explanation_text(const Scenario& scenario, const Prediction& prediction,
   for (const std::string& one : fitted_lines(profile)) out += printed(one);
   out += "\nOf the critical path's busy time\n";
   for (const std::string& one : provenance_lines(prediction)) out += printed(one);
+  if (!prediction.collectives.empty()) {
+    out += "\nWhat a step sends, and how\n" + collective_table(prediction).text();
+  }
   out += "\nDefinitions\n";
   for (const Formula& formula : formulas()) {
     out += printed(formula.name) + terminal_lines(indented(formula.text));

@@ -55,6 +55,25 @@ Json class_object(const RankClass& rank_class) {
   return out;
 }
 
+Json collective_object(const SentCollective& one) {
+  Json out;
+  out["stage"] = one.stage;
+  out["collective"] = one.kind;
+  out["group"] = one.group;
+  out["ranks"] = one.ranks;
+  out["bytes"] = one.bytes;
+  put(out, "times", one.times);
+  put(out, "time_s", one.time.value());
+  out["algorithm"] = one.algorithm;
+  if (!one.protocol.empty()) out["protocol"] = one.protocol;
+  if (one.channels > 0) out["channels"] = one.channels;
+  out["curve"] = one.curve;
+  out["provenance"] = name_of(one.provenance);
+  out["bound_by"] = one.bound_by;
+  put(out, "full", one.full);
+  return out;
+}
+
 void put_throughput(Json& out, const Prediction& prediction) {
   put_figures(out, FigureGroup::kTime, prediction);
   out["unproven"] = prediction.unproven;
@@ -98,6 +117,12 @@ Json prediction_object(const Scenario& scenario, const Prediction& prediction) {
     entry["what"] = step.what;
     put(entry, "time_s", step.time.value());
     out["critical_path"].push_back(std::move(entry));
+  }
+  if (!prediction.collectives.empty()) {
+    out["collectives"] = Json::array();
+    for (const SentCollective& one : prediction.collectives) {
+      out["collectives"].push_back(collective_object(one));
+    }
   }
   out["simulated_tasks"] = prediction.simulated_tasks;
   out["resolved"] = Json(to_json(scenario));

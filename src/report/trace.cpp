@@ -197,10 +197,20 @@ class TraceWriter {
       out_.append(", \"Collective name\": {}, \"bytes\": {}",
                   json_literal(is_transfer(source.stream) ? "send_recv" : source.name),
                   source.bytes);
+      write_choice(source);
     } else if (is_copy(source.stream)) {
       out_.append(", \"bytes\": {}", source.bytes);
     }
     out_.append("}}}}");
+  }
+
+  void write_choice(const TraceSlice& source) {
+    if (source.sent < 0) return;
+    const SentCollective& sent = prediction_.collectives[static_cast<std::size_t>(source.sent)];
+    out_.append(", \"algorithm\": {}", json_literal(sent.algorithm));
+    if (!sent.protocol.empty()) out_.append(", \"protocol\": {}", json_literal(sent.protocol));
+    if (sent.channels > 0) out_.append(", \"channels\": {}", sent.channels);
+    if (!sent.bound_by.empty()) out_.append(", \"bound by\": {}", json_literal(sent.bound_by));
   }
 
   // A send and its receive end at the same instant, carry the same micro-batch and as many bytes.

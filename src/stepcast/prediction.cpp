@@ -47,6 +47,7 @@ stepcast::PredictOptions options_of(const PredictOptions& options) {
   out.fold = !options.unfolded;
   out.trace = options.timeline || options.pictures;
   out.kernels = options.timeline;
+  out.collectives = true;
   out.contention = options.contention;
   out.flops = options.causal_flops ? FlopCount::kCausal : FlopCount::kFull;
   out.stop = options.stop;
