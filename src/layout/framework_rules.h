@@ -52,6 +52,8 @@ struct FrameworkRules {
   // Products that read one input are apart (queries, keys, values; gate and up), so that its
   // gradient is a sum behind them, whose reduction is pipelined with none of them.
   bool sums_input_gradients = false;
+  // The allocator keeps what a collective of a pass reads until the host knows that it has ended.
+  bool records_streams = false;
   // Layers keep the inputs of their products as tensor parallelism gathered them.
   bool keeps_gathered_inputs = false;
 

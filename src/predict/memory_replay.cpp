@@ -31,6 +31,7 @@ struct RunMemory {
   MemoryParts at_peak{}, after{}, lowest{};
   double fraction = 0;                // of its blocks done at the peak
   ByteCount buffers = 0, others = 0;  // the highest of each by itself
+  ByteCount lent = 0;                 // to collectives, by all its blocks
 };
 
 class MemoryWalk {
@@ -88,6 +89,10 @@ class MemoryWalk {
     const auto [known, fresh] = of_run_.try_emplace(key_of(*what.as<RunPass>()));
     RunMemory& run = known->second;
     if (fresh) run = replay(what);
+    if (what.as<RunPass>()->slot.pass == Pass::kForward) {
+      lender_ = index;
+      lent_ = run.lent;
+    }
     MemoryParts inside = now_;
     add(inside, run.at_peak);
     note(inside, index, run.fraction);
@@ -120,6 +125,7 @@ class MemoryWalk {
         out.lowest[i] = std::min(out.lowest[i], out.after[i] + trace.lowest[i]);
       }
       add(out.after, trace.after);
+      out.lent += trace.lent;
     }
     return out;
   }
@@ -133,6 +139,8 @@ class MemoryWalk {
     peak_.parts = parts;
     peak_.instruction = index;
     peak_.fraction = fraction;
+    peak_.lender = lender_;
+    peak_.lent = lent_;
   }
 
   void note_highest(ByteCount buffers, ByteCount others) {
@@ -145,6 +153,8 @@ class MemoryWalk {
   MemoryParts now_{};
   ByteCount highest_ = -1;
   ByteCount host_ = 0;
+  std::int32_t lender_ = -1;  // the forward pass that was issued last
+  ByteCount lent_ = 0;        // by it
   MemoryMoment highest_here_{};
   MemoryPeak peak_;
   std::map<RunKey, RunMemory> of_run_;

@@ -22,6 +22,10 @@ struct MemoryPeak {
   ByteCount buffers = 0;         // the highest of the category kBuffers alone
   ByteCount others = 0;          // and of all else
   ByteCount host = 0;            // the most that lies in host memory at once
+  // The forward pass that the host issued last by then, and what it lent to collectives
+  // (MemoryTrace::lent); none: -1.
+  std::int32_t lender = -1;
+  ByteCount lent = 0;
 };
 
 // The parts of memory while `instruction` runs, with `fraction` of its blocks done.

@@ -83,6 +83,8 @@ class Predictor {
   void wait_for_critical();
   Seconds moment(const SimulationInput& input, const Simulation& simulation, std::size_t c,
                  const MemoryPeak& peak) const;
+  ByteCount lent_bytes(const SimulationInput& input, const Simulation& simulation, std::size_t c,
+                       const MemoryPeak& peak) const;
   void read_classes(const SimulationInput& input, const Simulation& simulation);
   void read_times(const SimulationInput& input, const Simulation& simulation);
   void read_provenance(const ClassTimeline& critical);
@@ -156,6 +158,25 @@ Seconds Predictor::moment(const SimulationInput& input, const Simulation& simula
   return sim::seconds(begin - last_[c].step_begin) + sim::seconds(end - begin) * peak.fraction;
 }
 
+// What collectives of the forward pass that was issued last still hold at a peak: their share of it
+// that the device had before it when the host ended its issue. A host that binds nothing was ahead
+// of all of it.
+ByteCount Predictor::lent_bytes(const SimulationInput& input, const Simulation& simulation,
+                                std::size_t c, const MemoryPeak& peak) const {
+  if (!scenario_.rules.records_streams || peak.lent == 0) return 0;
+  const auto i = static_cast<std::size_t>(peak.lender);
+  const InstructionTasks& tasks = simulation.tasks.back()[c][i];
+  if (!tasks.device.valid() || !tasks.host.valid()) return peak.lent;
+  const auto rank_class = static_cast<std::int32_t>(c);
+  const TimeSpan device = span_of(input, simulation.replay, tasks, rank_class,
+                                  input.costs.role(rank_class).instructions[i]);
+  const sim::Time issued = simulation.replay.tasks[tasks.host.index()].end;
+  if (device.end <= device.begin) return 0;
+  const double before = static_cast<double>((device.end - issued).ps) /
+                        static_cast<double>((device.end - device.begin).ps);
+  return static_cast<ByteCount>(static_cast<double>(peak.lent) * std::clamp(before, 0.0, 1.0));
+}
+
 void Predictor::read_classes(const SimulationInput& input, const Simulation& simulation) {
   std::vector<MemoryPeak> peaks;  // by stage: classes of one stage differ in time, not in memory
   for (const Role& role : input.program.roles) {
@@ -173,8 +194,9 @@ void Predictor::read_classes(const SimulationInput& input, const Simulation& sim
     rank_class.time = last_[c].parts;
     rank_class.memory = peak.parts;
     rank_class.peak_memory = total(peak.parts);
+    const ByteCount lent = lent_bytes(input, simulation, c, peak);
     rank_class.reserved_bytes =
-        reserved_bytes(scenario_, rank_class.peak_memory, peak.others, peak.buffers);
+        reserved_bytes(scenario_, rank_class.peak_memory + lent, peak.others + lent, peak.buffers);
     rank_class.framework_bytes = framework;
     rank_class.host_bytes = peak.host;
     rank_class.peak_at = moment(input, simulation, c, peak);

@@ -64,12 +64,15 @@ struct GroupElements {
 };
 
 // Memory while a list of operations runs, relative to its start: what it leaves behind, its peak,
-// the parts then, and how far each part falls.
+// the parts then, and how far each part falls. `lent` are the buffers that collectives read and that
+// die in it: where the library records streams, the allocator has them back only when the host
+// knows that the collective has ended.
 struct MemoryTrace {
   MemoryParts after{};
   MemoryParts at_peak{};
   MemoryParts lowest{};  // of each part by itself, at most zero
   ByteCount peak = 0;
+  ByteCount lent = 0;
 };
 
 // The operations of one pass over a block, and the memory that they take and leave.

@@ -48,6 +48,23 @@ std::vector<Life> lives_of(const Block& block) {
   return lives;
 }
 
+// Bytes of buffers that collectives of the pass read, and that die in it.
+ByteCount lent_to_collectives(const Block& block, Pass pass,
+                              const std::vector<OperationLives>& lives) {
+  std::vector<bool> is_read(block.buffers.size());
+  for (const Operation& operation : block.pass(pass).operations) {
+    if (!std::holds_alternative<Collective>(operation.work)) continue;
+    for (const BufferId id : operation.reads) is_read[id.index()] = true;
+  }
+  ByteCount out = 0;
+  for (const OperationLives& operation : lives) {
+    for (const BufferId id : operation.deaths) {
+      if (is_read[id.index()]) out += block.buffers[id.index()].size();
+    }
+  }
+  return out;
+}
+
 MemoryTrace memory_of(const Block& block, const std::vector<OperationLives>& pass) {
   MemoryTrace out;
   const auto part = [&](BufferId id) -> ByteCount& {
@@ -76,7 +93,9 @@ void finish_block(Block& block) {
   const std::optional<std::string> fault = fault_of(block, lives);
   STEPCAST_ASSERT(!fault, fault->c_str());
   for (const Pass pass : passes_of(block.form)) {
-    block.pass(pass).memory = memory_of(block, lives.pass(pass));
+    MemoryTrace& memory = block.pass(pass).memory;
+    memory = memory_of(block, lives.pass(pass));
+    memory.lent = lent_to_collectives(block, pass, lives.pass(pass));
   }
 }
 

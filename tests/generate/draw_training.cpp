@@ -166,6 +166,7 @@ void draw_training(Draw& draw, Sketch& s) {
   const bool stores_fp8 =
       s.framework->stores_fp8_inputs && s.model.mlp == Mlp::kSwiglu && !s.fuses_experts;
   if (draw.chance(0.2)) s.set("training.fp8_activation_input", stores_fp8 && draw.chance(0.7));
+  if (draw.chance(0.15)) s.set("training.record_streams", draw.chance(0.6));
 }
 
 }  // namespace stepcast::generate

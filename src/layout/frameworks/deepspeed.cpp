@@ -40,6 +40,7 @@ void add_muon(const Layout& layout, FrameworkRules& rules) {
 
 FrameworkRules rules(const Training& training, const Layout& layout) {
   FrameworkRules rules = half_precision_rules(training);
+  rules.records_streams = records_streams(training);
   rules.bucket_elements = kBucketElements;
   rules.gather_bucket_elements = kBucketElements;
   rules.cuts_full_buckets = true;  // flat gradients are cut wherever a bucket is full

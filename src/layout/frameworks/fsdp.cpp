@@ -4,6 +4,7 @@
 #include "layout/framework.h"
 
 #include "layout/framework_rules.h"
+#include "layout/frameworks/shared_rules.h"
 
 namespace stepcast {
 namespace {
@@ -28,6 +29,7 @@ constexpr Release kFullyShard = Release::of(2024, 4);  // PyTorch 2.3
 // The unit is a block, gathered one ahead.
 FrameworkRules rules(const Training& training, const Layout& layout) {
   FrameworkRules rules;
+  rules.records_streams = records_streams(training);
   // torch/distributed/pipelining/stage.py: backward_maybe_with_nosync.
   rules.keeps_units = layout.pp > 1;
   rules.sums_wide_gradients = training.release.has(kFullyShard);

@@ -97,6 +97,7 @@ ExpertHost expert_host(Release release) {
 
 FrameworkRules rules(const Training& training, const Layout& layout) {
   FrameworkRules rules = half_precision_rules(training);
+  rules.records_streams = records_streams(training);
   rules.bucket_elements = layout.overlap.grad_reduce ? bucket_elements(layout) : 0;
   rules.gather_bucket_elements = layout.overlap.param_gather ? bucket_elements(layout) : 0;
   // One bucket on every stage but the first, and on later model chunks

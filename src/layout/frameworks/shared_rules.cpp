@@ -30,6 +30,14 @@ const char* flash_attention_package(Release release, GpuArchitecture architectur
   return release.has(Release::of(2023, 7)) ? "fa2" : "fa1";
 }
 
+// ProcessGroupNCCL called recordStream on what a collective reads, unless
+// TORCH_NCCL_AVOID_RECORD_STREAMS was set, which PyTorch 2.8 made the default (pytorch/pytorch pull
+// request 76861; Lightning-AI/lightning-thunder issue 2405). "Unexpectedly high memory usage" of
+// tensor parallelism was its fruit (pytorch/torchtitan pull request 737).
+bool records_streams(const Training& training) {
+  return !training.release.has(Release::of(2025, 8));
+}
+
 void add_megatron_model(FrameworkRules& rules) {
   rules.vocab_multiple = 128;  // --make-vocab-size-divisible-by
   // arguments.py: --hidden-dropout and --attention-dropout are 0.1; the Llama form switches them

@@ -26,6 +26,9 @@ bool posts_transfers_ahead(const Layout& layout);
 // which they have no kernels, PyTorch and Transformer Engine take cuDNN's.
 const char* flash_attention_package(Release release, GpuArchitecture architecture);
 
+// PyTorch's library of collectives recorded their streams until 2.8.
+bool records_streams(const Training& training);
+
 // Adds what Megatron's model code does, in whatever framework it runs.
 void add_megatron_model(FrameworkRules& rules);
 
