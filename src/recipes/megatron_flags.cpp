@@ -135,8 +135,7 @@ constexpr std::array kWithoutCost = {"--adam-",
                                      "--lazy-mpu-init",
                                      "--use-cpu-initialization",
                                      "--openai-gelu",
-                                     "--no-persist-layer-norm",
-                                     "--transformer-impl"};
+                                     "--no-persist-layer-norm"};
 
 // Flags that begin like one of those but change the cost.
 constexpr std::array kWithCost = {"--load-balancing", "--moe-router-load-balancing-type"};

@@ -102,8 +102,12 @@ void read_attention_kernel(FlagList& flags) {
   const auto backend =
       flags.choice("--attention-backend", {"auto", "flash", "fused", "unfused", "local"});
   const bool flash = flags.given("--use-flash-attn");
+  // Megatron's own modules have DotProductAttention (core/models/backends.py, LocalSpecProvider).
+  const auto modules =
+      flags.choice("--transformer-impl", {"local", "transformer_engine", "inference_optimized"});
   // cuDNN's fused kernel keeps no score matrix either; auto picks one of the two.
-  const bool unfused = backend == "unfused" || (backend == "local" && !flash);
+  const bool unfused =
+      backend == "unfused" || ((backend == "local" || modules == "local") && !flash);
   out.set_word("training.attention", unfused ? "unfused" : "flash", "--attention-backend");
   if (backend == "fused") {
     out.set_word("training.attention_kernel", kFusedKernel, "--attention-backend");

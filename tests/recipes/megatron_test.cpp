@@ -265,6 +265,17 @@ TEST(MegatronImport, PipelinesOfUnequalStages) {
             SortedJson({4, 7, 7, 6}));
 }
 
+TEST(MegatronImport, ItsOwnModulesHaveUnfusedAttentionUnlessTheyAreToldOtherwise) {
+  const auto attention = [](const std::string& flags) {
+    return scenario_of(flags)["training"]["attention"].get<std::string>();
+  };
+  EXPECT_EQ(attention("--transformer-impl local"), "unfused");
+  EXPECT_EQ(attention("--transformer-impl local --use-flash-attn"), "flash");
+  EXPECT_EQ(attention("--transformer-impl transformer_engine"), "flash");
+  EXPECT_EQ(attention("--transformer-impl transformer_engine --attention-backend unfused"),
+            "unfused");
+}
+
 TEST(MegatronImport, WhatMegatronRefusesIsRefusedByItsFlag) {
   EXPECT_TRUE(has(errors_of("--recompute-granularity full"), "--recompute-method"));
   EXPECT_TRUE(has(errors_of("--pipeline-model-parallel-size 5"), "--num-layers"));
