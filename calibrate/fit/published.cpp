@@ -52,13 +52,17 @@ bool read_short_runs(ObjectReader& reader) {
   return reader.choice("runs", {"short", "back_to_back"}).value_or(1) == 0;
 }
 
+DataType read_precision(ObjectReader& reader) {
+  constexpr std::array kTypes = {DataType::kBf16, DataType::kFp8, DataType::kFp4};
+  return kTypes[reader.choice("precision", {"bf16", "fp8", "fp4"}).value_or(0)];
+}
+
 void read_gemms(ObjectReader& reader, Published& out) {
   GemmTable table;
   table.source = reader.required_text("source");
   table.device = reader.required_text("device");
   table.scattered = reader.boolean("scattered").value_or(false);
-  constexpr std::array kTypes = {DataType::kBf16, DataType::kFp8, DataType::kFp4};
-  table.precision = kTypes[reader.choice("precision", {"bf16", "fp8", "fp4"}).value_or(0)];
+  table.precision = read_precision(reader);
   table.short_runs = read_short_runs(reader);
   table.at_limit = reader.number("at_limit", 1, 10).value_or(0);
   table.unit = read_unit(reader);
@@ -97,6 +101,7 @@ void read_grouped(ObjectReader& reader, Published& out) {
   GroupedTable table;
   table.source = reader.required_text("source");
   table.device = reader.required_text("device");
+  table.precision = read_precision(reader);
   read_both(reader, table.calls, table.held_out, [](const TableRow& row) {
     return ExpertCall{row.count("hidden"),        row.count("inter"), row.count("top_k"),
                       row.count("experts"),       row.count("ranks"), row.count("tokens"),

@@ -57,6 +57,7 @@ struct ExpertCall {
 struct GroupedTable {
   std::string source;
   std::string device;
+  DataType precision = DataType::kBf16;  // of the operands
   std::vector<ExpertCall> calls;
   std::vector<ExpertCall> held_out;  // of other models; no fit sees them
 };

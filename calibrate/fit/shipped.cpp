@@ -66,6 +66,10 @@ class Shipping {
   const GemmTable* gemm_table(const std::string& device, DataType precision) const;
   double scale(const std::string& to, const std::string& from, DataType precision) const;
   double rate_scale(const std::string& to, const std::string& from) const;
+  const std::map<std::string, FittedGemm>& gemms_in(DataType precision) const {
+    if (precision == DataType::kFp8) return fp8_;
+    return precision == DataType::kFp4 ? fp4_ : gemms_;
+  }
   void fit_gemms();
   void fit_steps();
   void set_in_step(const std::string& device, GemmFit& fit) const;
@@ -79,6 +83,7 @@ class Shipping {
   void ship_narrow(const DeviceRules& rules, ShippedProfile& out) const;
   const ExpertProductTable* expert_products_of(const DeviceRules& rules) const;
   void ship_grouped(const DeviceRules& rules, ShippedProfile& out) const;
+  void ship_narrow_grouped(const DeviceRules& rules, ShippedProfile& out) const;
   void ship_attention(const DeviceRules& rules, ShippedProfile& out) const;
   void add_attention(const DeviceRules& rules, const AttentionChoice& choice,
                      const AttentionLikeness* likeness, ShippedProfile& out) const;
@@ -88,7 +93,7 @@ class Shipping {
   const std::map<std::string, Accelerator>& accelerators_;
   std::map<std::string, FittedGemm> gemms_, fp8_, fp4_;  // by device; 16-bit operands, and others
   std::map<std::string, FittedStep> steps_;              // by device of the table
-  std::map<std::string, FittedGrouped> grouped_;
+  std::map<std::pair<std::string, DataType>, FittedGrouped> grouped_;  // by device and precision
   std::map<AttentionKey, FittedAttention> attentions_;
   std::map<GpuArchitecture, std::pair<double, std::string>> softmax_;  // factor, source
 };
@@ -326,10 +331,12 @@ void Shipping::fit() {
   for (GemmTable& table : published_.gemm) table = in_fractions(table, accelerator(table.device));
   fit_gemms();
   for (const GroupedTable& table : published_.grouped) {
-    const auto dense = gemms_.find(table.device);
-    if (dense == gemms_.end()) continue;
-    grouped_[table.device] = {
-        &table, fit_grouped(accelerator(table.device), table, dense->second.curve.fit)};
+    const auto& fitted = gemms_in(table.precision);
+    const auto dense = fitted.find(table.device);
+    if (dense == fitted.end()) continue;
+    const FittedSurface& curve = dense->second.curve;
+    grouped_[{table.device, table.precision}] = {
+        &table, fit_grouped(accelerator(table.device), table, curve.fit, curve.samples)};
   }
   for (const AttentionFitRule& rule : published_.attention_fits) fit_attention_family(rule);
   for (const AttentionTable& table : published_.attention) {
@@ -447,7 +454,7 @@ void Shipping::ship_grouped(const DeviceRules& rules, ShippedProfile& out) const
                          {table->source}});
     return;
   }
-  const auto found = grouped_.find(rules.gemm_from);
+  const auto found = grouped_.find({rules.gemm_from, DataType::kBf16});
   if (found == grouped_.end()) return;
   const GroupedCurve& curve = found->second.curve;
   out.profile.grouped = curve.fit;
@@ -459,6 +466,25 @@ void Shipping::ship_grouped(const DeviceRules& rules, ShippedProfile& out) const
                        {},
                        out.profile.grouped_provenance,
                        {found->second.table->source}});
+}
+
+// Nobody measured a step's: rates in 8 and 4 bits are those of inference engines, against the
+// device's own dense products of that precision.
+void Shipping::ship_narrow_grouped(const DeviceRules& rules, ShippedProfile& out) const {
+  const auto rate = [&](DataType precision, const char* name) -> double {
+    const auto found = grouped_.find({rules.gemm_from, precision});
+    if (found == grouped_.end() || !accelerator(rules.device).peak(precision)) return 0;
+    const GroupedCurve& curve = found->second.curve;
+    out.notes.push_back({name,
+                         curve.form,
+                         curve.other_models,
+                         {},
+                         out.profile.grouped_provenance,
+                         {found->second.table->source}});
+    return curve.fit.rate;
+  };
+  out.profile.grouped.rate_fp8 = rate(DataType::kFp8, "grouped gemm fp8");
+  out.profile.grouped.rate_fp4 = rate(DataType::kFp4, "grouped gemm fp4");
 }
 
 void Shipping::ship_attention(const DeviceRules& rules, ShippedProfile& out) const {
@@ -571,6 +597,7 @@ ShippedProfile Shipping::ship(const DeviceRules& rules) const {
   ship_gemm(rules, out);
   ship_narrow(rules, out);
   ship_grouped(rules, out);
+  ship_narrow_grouped(rules, out);
   ship_attention(rules, out);
   ship_memory(rules, out);
   std::vector<std::string>& sources = out.profile.fitted_on;

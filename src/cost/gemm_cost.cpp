@@ -151,7 +151,10 @@ Seconds gemm_form_time(const GemmFit& fit, const Accelerator& accelerator, const
 Seconds grouped_form_time(const GroupedFit& grouped, const GemmFit& fit,
                           const Accelerator& accelerator, const Gemm& gemm, Pace pace) {
   GemmFit of_groups = fit;
-  of_groups.efficiency *= grouped.rate;
+  double rate = grouped.rate;
+  if (gemm.input == DataType::kFp8 && grouped.rate_fp8 > 0) rate = grouped.rate_fp8;
+  if (gemm.input == DataType::kFp4 && grouped.rate_fp4 > 0) rate = grouped.rate_fp4;
+  of_groups.efficiency *= rate;
   of_groups.memory_fraction *= grouped.bandwidth;
   return gemm_form_time(of_groups, accelerator, gemm, pace) *
              grouped.role_factor[static_cast<std::size_t>(gemm.role)] +

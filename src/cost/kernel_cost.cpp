@@ -145,16 +145,19 @@ KernelPrice KernelCosts::price(const Operation& operation) const {
 
 namespace {
 
-// Casts to fp4 compute more than they move: with the random Hadamard transform, or scales of 16 x
-// 16 blocks, they reach 2.7 to 3.1 of 7.9 TB/s on a GB200, where plain casts reach 0.7 of it; a
-// gradient is rounded at random, 1.3 to 1.45 times as long (pytorch/ao@36027d82,
-// benchmarks/prototype/nvfp4_training, 2048 x 28672 and 28672 x 8192).
+// Kernels of NVFP4 compute more than they move. On a GB200, whose casts to fp8 move 5.0 TB/s as its
+// profile has them, torchao's CuteDSL kernels take another microsecond for each 3.67 MB that the
+// pass for the largest elements, transformed and not, reads (2048 x 4096 to 28672: 11.36 to 38.8
+// us), and for each 2.91 MB that the cast moves (13.89 to 67.94 us; pytorch/ao pull request 4487).
+// Its fast arithmetic, the default since 2026-08, makes the cast 1.3 to 1.4 times as fast; rounding
+// gradients at random costs 1.42 times in Triton's kernels, over which those have 2.1 times where
+// they have 1.6 without it (pull request 4798).
 double fp4_cast_effort(const Cast& cast) {
-  constexpr double kTransform = 1.9, kRandomRounding = 1.37;
-  if (cast.subject == CastSubject::kTransformedScale) return kTransform;
+  constexpr double kPlain = 5.0, kLargest = kPlain / 3.67, kCast = kPlain / (2.91 * 1.35);
+  constexpr double kRandomRounding = 1.42 * 1.6 / 2.1;
+  if (cast.subject == CastSubject::kTransformedScale) return kLargest;
   if (cast.to != DataType::kFp4 || cast.from == DataType::kFp4) return 1;
-  return kTransform *
-         (cast.backward && cast.subject == CastSubject::kOperand ? kRandomRounding : 1);
+  return kCast * (cast.backward && cast.subject == CastSubject::kOperand ? kRandomRounding : 1);
 }
 
 }  // namespace

@@ -91,6 +91,7 @@ struct GroupedFit {
   double bandwidth = 1;                        // on its share of the memory bandwidth
   std::array<double, 3> role_factor{1, 1, 1};  // time factor by GemmRole
   double group_s = 0;                          // fixed, for each group
+  double rate_fp8 = 0, rate_fp4 = 0;           // of operands of 8 and 4 bits; 0: as `rate`
 
   static Rows fields();
 };

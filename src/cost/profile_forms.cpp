@@ -84,7 +84,9 @@ Rows GroupedFit::fields() {
       row<&F::rate>("rate").within(kLeastFactor, 10),
       row<&F::bandwidth>("bandwidth").within(kLeastFactor, 10),
       row<&F::role_factor>("role_factor").within(0, kMostNumber).positive().unless_usual(),
-      row<&F::group_s>("group").with_unit(RowUnit::kSeconds).unless_usual()};
+      row<&F::group_s>("group").with_unit(RowUnit::kSeconds).unless_usual(),
+      row<&F::rate_fp8>("rate_fp8").within(0, 10).unless_usual(),
+      row<&F::rate_fp4>("rate_fp4").within(0, 10).unless_usual()};
   return rows_of<F>(all);
 }
 

@@ -280,7 +280,9 @@ TEST(FitAttention, TakesTheCacheOutOfEnginesCallsAndTheStepsClockFromOthers) {
   }
 }
 
-TEST(FitGrouped, FindsTheProductsBehindCallsThatAlsoMoveTokens) {
+class FitGrouped : public ::testing::TestWithParam<DataType> {};
+
+TEST_P(FitGrouped, FindsTheProductsBehindCallsThatAlsoMoveTokens) {
   const Accelerator device = accelerator("h100-sxm5-80g");
   GemmFit dense;
   dense.efficiency = 0.8;
@@ -288,8 +290,9 @@ TEST(FitGrouped, FindsTheProductsBehindCallsThatAlsoMoveTokens) {
   dense.tile_half = 30;
   dense.memory_fraction = 0.8;
   dense.overhead_s = 3e-6;
-  const GroupedFit truth{0.9, 1.1};
+  const GroupedFit truth{.rate = 0.9, .bandwidth = 1.1};
   GroupedTable table;
+  table.precision = GetParam();
   for (const std::int64_t hidden : {2048, 4096, 7168}) {
     for (const std::int64_t inter : {768, 2048}) {
       for (const std::int64_t ranks : {1, 8, 64}) {
@@ -297,7 +300,7 @@ TEST(FitGrouped, FindsTheProductsBehindCallsThatAlsoMoveTokens) {
           const std::int64_t groups = 128 / ranks, rows = tokens * 8 / 128;
           const auto product = [&](std::int64_t n, std::int64_t k) {
             return grouped_form_time(truth, dense, device,
-                                     {GemmRole::kForward, groups, rows, n, k, DataType::kBf16,
+                                     {GemmRole::kForward, groups, rows, n, k, GetParam(),
                                       DataType::kBf16, false})
                 .value();
           };
@@ -312,11 +315,15 @@ TEST(FitGrouped, FindsTheProductsBehindCallsThatAlsoMoveTokens) {
     }
   }
   table.held_out = table.calls;
-  const GroupedCurve curve = fit_grouped(device, table, dense);
+  const GroupedCurve curve = fit_grouped(device, table, dense, {});
   EXPECT_NEAR(curve.fit.rate, 0.9, 0.03);
   EXPECT_NEAR(curve.fit.bandwidth, 1.1, 0.03);
   EXPECT_LT(curve.other_models.p90, 0.02);
 }
+
+INSTANTIATE_TEST_SUITE_P(Precisions, FitGrouped,
+                         ::testing::Values(DataType::kBf16, DataType::kFp8),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
 
 }  // namespace
 }  // namespace stepcast

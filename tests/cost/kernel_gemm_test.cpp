@@ -142,6 +142,22 @@ TEST(GroupedForm, IsADenseProductOfAsManyGroupsWithItsOwnFactors) {
   EXPECT_NEAR(slower({0.5, 1}, narrow), 1, 1e-3);
 }
 
+TEST(GroupedForm, OfNarrowOperandsHasARateOfItsOwnWhereOneIsKnown) {
+  Accelerator device = round_device();
+  device.memory_bandwidth = BytesPerSecond(1e14);
+  const auto slower = [&](DataType input, const GroupedFit& grouped) {
+    const Gemm gemm{GemmRole::kForward, 64,   4096, 4096, 4096, input,
+                    DataType::kBf16,    false};
+    return grouped_form_time(grouped, ideal_form(), device, gemm) /
+           gemm_form_time(ideal_form(), device, gemm);
+  };
+  const GroupedFit known{.rate = 0.5, .rate_fp8 = 0.8, .rate_fp4 = 0.4};
+  EXPECT_NEAR(slower(DataType::kBf16, known), 2, 1e-3);
+  EXPECT_NEAR(slower(DataType::kFp8, known), 1.25, 1e-3);
+  EXPECT_NEAR(slower(DataType::kFp4, known), 2.5, 1e-3);
+  EXPECT_NEAR(slower(DataType::kFp8, {.rate = 0.5}), 2, 1e-3);
+}
+
 TEST(GemmForm, IsFinitePositiveAndMonotoneOnRandomShapes) {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> octaves(0, 15), fraction(0.01, 1);
