@@ -27,9 +27,6 @@ END = "<!-- end of scripts/leave-one-publisher-out.py -->"
 PICTURE = ROOT / "docs/pictures/publishers-left-out.svg"
 REPOSITORY = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z][\w-]*?)(_v\d[\w.]*)?(?![\w-])")
 FEW = 5  # runs, below which a share of them tells little
-# Who measured the step times that host costs of a framework were fitted to, and another suite of
-# that framework to fit them to.
-HOST_FITS = {"VIA Research": ("deepspeed", "bloom-a100")}
 
 
 def arguments():
@@ -75,6 +72,23 @@ def device_of(case):
     return json.loads((ROOT / f"topologies/clusters/{base}.json").read_text())["accelerator"]
 
 
+def host_fit_without(publisher):
+    """The framework whose host costs were fitted to steps of the publisher, and the suite of others
+    that has most runs of it; None where there is no such framework."""
+    suites = [json.loads(path.read_text()) for path in sorted((ROOT / "suites").glob("*.json"))]
+    own = {case["id"] for suite in suites if suite["publisher"] == publisher
+           for case in suite["cases"]}
+    hosts = json.loads((ROOT / "calibrate/profiles/hosts.json").read_text())
+    for framework, host in hosts["frameworks"].items():
+        if not own & set(host.get("fitted_on", [])):
+            continue
+        runs = {suite["name"]: sum(case["scenario"]["training"].get("framework") == framework
+                                   for case in suite["cases"])
+                for suite in suites if suite["publisher"] != publisher}
+        return framework, max(runs, key=runs.get)
+    return None
+
+
 def profiles_without(options, folder, publisher, cases):
     """Shipped profiles; fitted anew where the publisher measured kernels of its own machines or
     steps that host costs were fitted to."""
@@ -91,7 +105,8 @@ def profiles_without(options, folder, publisher, cases):
         if not own:
             os.symlink(table, others / table.name)
     shipped = ROOT / "calibrate/profiles"
-    if not dropped and publisher not in HOST_FITS:
+    host_fit = host_fit_without(publisher)
+    if not dropped and host_fit is None:
         return shipped
     fitted = folder / "fitted"
     fitted.mkdir()
@@ -102,8 +117,8 @@ def profiles_without(options, folder, publisher, cases):
     if dropped:
         subprocess.run([f"{options.bin}/stepcast-fit", "--published", str(others), "--out",
                         str(fitted)], check=True, capture_output=True)
-    if publisher in HOST_FITS:
-        framework, suite = HOST_FITS[publisher]
+    if host_fit is not None:
+        framework, suite = host_fit
         (fitted / "hosts.json").unlink()
         subprocess.run([str(ROOT / "scripts/fit-host.py"), "--suite", suite, "--framework",
                         framework, "--every", "1", "--stepcast", f"{options.bin}/stepcast",
@@ -114,9 +129,10 @@ def profiles_without(options, folder, publisher, cases):
 def judge(options, publisher, cases):
     """The publisher's runs as shipped and left out, as two lists of cases."""
     program = f"{options.bin}/stepcast"
-    profiles = sorted((ROOT / "calibrate/profiles").glob("*.json"))
-    key = key_of(pathlib.Path(program), pathlib.Path(__file__), json.dumps(cases), *profiles,
-                 *sorted((ROOT / "suites").glob("*.json")))
+    files = [path for folder in ("calibrate/profiles", "calibrate/published", "suites", "models",
+                                 "topologies") for path in sorted((ROOT / folder).rglob("*.json"))]
+    key = key_of(pathlib.Path(program), pathlib.Path(f"{options.bin}/stepcast-fit"),
+                 pathlib.Path(__file__), ROOT / "scripts/fit-host.py", json.dumps(cases), *files)
     kept = pathlib.Path(options.cache) / f"{key}.json"
     if kept.exists():
         return json.loads(kept.read_text())

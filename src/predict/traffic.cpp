@@ -21,11 +21,11 @@ namespace {
 struct Messages {
   std::set<Message> issued;     // by instructions, or as tasks of passes
   std::set<Message> in_blocks;  // inside passes and the update
-  bool sends_in_passes = false;
+  std::set<Message> in_passes;
   bool has_stamps = false;  // some passes send them as tasks
   bool sends_in_update() const {
-    return !sends_in_passes && std::ranges::any_of(in_blocks, [](const Message& one) {
-      return one.bytes > kSmallMessage;
+    return std::ranges::any_of(in_blocks, [&](const Message& one) {
+      return one.bytes > kSmallMessage && !in_passes.contains(one);
     });
   }
 };
@@ -132,7 +132,7 @@ GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const Cluste
                           const RankGrid& grid, const CollectiveCosts& costs,
                           const Orbits& orbits) {
   GroupTraffic out = find_groups(axes, grid, orbits);
-  out.in_blocks = messages.sends_in_passes && !messages.has_stamps;
+  out.in_blocks = !messages.in_passes.empty() && !messages.has_stamps;
   out.has_siblings_in_price = out.in_blocks || messages.sends_in_update();
   std::ranges::set_union(messages.issued, messages.in_blocks, std::back_inserter(out.messages));
   MessagePrices prices(costs, out.messages);
@@ -356,7 +356,7 @@ Sent find_sent(const Program& program, const RankGrid& grid, const Stamps& stamp
     if (grid.group_size(group) > 1) out.messages[group].in_blocks.insert(message);
   }
   for (const auto& [group, message] : messages_in_passes(program)) {
-    if (grid.group_size(group) > 1) out.messages[group].sends_in_passes = true;
+    if (grid.group_size(group) > 1) out.messages[group].in_passes.insert(message);
   }
   return out;
 }
