@@ -64,8 +64,8 @@ struct GroupElements {
 };
 
 // Memory while a list of operations runs, relative to its start: what it leaves behind, its peak,
-// the parts then, and how far each part falls. `lent` are the buffers that collectives read and that
-// die in it: where the library records streams, the allocator has them back only when the host
+// the parts then, and how far each part falls. `lent` are the buffers that collectives read and
+// that die in it: where the library records streams, the allocator has them back only when the host
 // knows that the collective has ended.
 struct MemoryTrace {
   MemoryParts after{};

