@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "calibrate/fit/check_published.h"
 #include "calibrate/fit/fit_expert_products.h"
 #include "calibrate/fit/fit_grouped.h"
 #include "calibrate/fit/fit_kinds.h"
@@ -56,7 +57,6 @@ class Shipping {
   Shipping(const Published& published, const std::map<std::string, Accelerator>& accelerators)
       : published_(published), accelerators_(accelerators) {}
 
-  Errors check() const;
   void fit();
   ShippedProfile ship(const DeviceRules& rules) const;
 
@@ -127,41 +127,6 @@ AttentionFit first_attention() {
   guess.head_dim_factor = {0.9, 1, 0.95};
   guess.overhead_s = 3e-6;
   return guess;
-}
-
-Errors Shipping::check() const {
-  Errors errors;
-  const auto need = [&](const std::string& device) {
-    if (accelerators_.count(device) != 0) return;
-    errors.push_back({ErrorCode::kNotFound, fmt::format("no device '{}'", device), "", "", ""});
-  };
-  for (const GemmTable& table : published_.gemm) need(table.device);
-  for (const AttentionTable& table : published_.attention) need(table.device);
-  for (const GroupedTable& table : published_.grouped) need(table.device);
-  for (const ExpertProductTable& table : published_.expert_products) need(table.device);
-  for (const MemoryTable& table : published_.memory) need(table.device);
-  for (const DeviceRules& rules : published_.devices) {
-    need(rules.device);
-    if (!rules.gemm_from.empty() && gemm_table(rules.gemm_from, DataType::kBf16) == nullptr) {
-      errors.push_back({ErrorCode::kNotFound,
-                        fmt::format("there is no GEMM table of '{}'", rules.gemm_from), "", "",
-                        ""});
-    }
-  }
-  need(published_.power_law.slow_device);
-  need(published_.power_law.fast_device);
-  std::set<AttentionKey> fitted;
-  for (const AttentionFitRule& rule : published_.attention_fits) {
-    need(rule.fits.device);
-    if (rule.begins_with && fitted.count(*rule.begins_with) == 0) {
-      errors.push_back({ErrorCode::kNotFound,
-                        fmt::format("no earlier fit of attention is '{}' of '{}'",
-                                    rule.begins_with->kernel, rule.begins_with->device),
-                        "", "attention_fits", "put it before the one that begins with it"});
-    }
-    fitted.insert(rule.fits);
-  }
-  return errors;
 }
 
 const DeviceRules* Shipping::rules_of(const std::string& device) const {
@@ -615,9 +580,9 @@ ShippedProfile Shipping::ship(const DeviceRules& rules) const {
 
 Result<std::vector<ShippedProfile>> ship_profiles(
     const Published& published, const std::map<std::string, Accelerator>& accelerators) {
-  Shipping shipping(published, accelerators);
-  Errors errors = shipping.check();
+  Errors errors = check_published(published, accelerators);
   if (!errors.empty()) return failure(std::move(errors));
+  Shipping shipping(published, accelerators);
   shipping.fit();
   std::vector<ShippedProfile> out;
   for (const DeviceRules& rules : published.devices) out.push_back(shipping.ship(rules));

@@ -158,7 +158,7 @@ Seconds Predictor::moment(const SimulationInput& input, const Simulation& simula
   return sim::seconds(begin - last_[c].step_begin) + sim::seconds(end - begin) * peak.fraction;
 }
 
-// What collectives of the forward pass that was issued last still hold at a peak: their share of it
+// Collectives of the forward pass that was issued last still hold this at a peak: their share of it
 // that the device had before it when the host ended its issue. A host that binds nothing was ahead
 // of all of it.
 ByteCount Predictor::lent_bytes(const SimulationInput& input, const Simulation& simulation,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyTorch's allocator still holds for collectives when memory is fullest.
+// Memory that PyTorch's allocator still holds for collectives when it is fullest.
 #include <gtest/gtest.h>
 
 #include <string>
