@@ -89,9 +89,8 @@ GroupedCurve fit_grouped(const Accelerator& accelerator, const GroupedTable& tab
   const auto ratios = [&](const GroupedCalls& trial, const std::vector<ExpertCall>& calls) {
     return log_ratios(trial, accelerator, dense, table.precision, calls);
   };
-  const GroupedCalls fitted = fit_free(GroupedCalls{}, free_in_groups(bound), [&](const auto& trial) {
-    return ratios(trial, table.calls);
-  });
+  const auto residuals = [&](const GroupedCalls& trial) { return ratios(trial, table.calls); };
+  const GroupedCalls fitted = fit_free(GroupedCalls{}, free_in_groups(bound), residuals);
   return {fitted.products, fit_error(ratios(fitted, table.calls)),
           fit_error(ratios(fitted, table.held_out))};
 }
