@@ -63,7 +63,6 @@ class Shipping {
  private:
   const Accelerator& accelerator(const std::string& name) const { return accelerators_.at(name); }
   const DeviceRules* rules_of(const std::string& device) const;
-  const GemmTable* gemm_table(const std::string& device, DataType precision) const;
   double scale(const std::string& to, const std::string& from, DataType precision) const;
   double rate_scale(const std::string& to, const std::string& from) const;
   const std::map<std::string, FittedGemm>& gemms_in(DataType precision) const {
@@ -133,13 +132,6 @@ const DeviceRules* Shipping::rules_of(const std::string& device) const {
   const auto found = std::find_if(published_.devices.begin(), published_.devices.end(),
                                   [&](const DeviceRules& rules) { return rules.device == device; });
   return found == published_.devices.end() ? nullptr : &*found;
-}
-
-const GemmTable* Shipping::gemm_table(const std::string& device, DataType precision) const {
-  for (const GemmTable& table : published_.gemm) {
-    if (table.device == device && table.precision == precision) return &table;
-  }
-  return nullptr;
 }
 
 // Rate on `to` over rate on `from` of a power-limited product: N SMs at clock f draw N f^g, so the

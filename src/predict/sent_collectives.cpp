@@ -53,12 +53,20 @@ class Listing {
     row.ranks = static_cast<std::int64_t>(orbit.members.size());
     row.bytes = message.bytes;
     row.times = times;
-    describe(priced.price,
-             priced.loads >= 0
-                 ? orbit.loads[static_cast<std::size_t>(priced.loads)]
-                 : collectives_.loads(priced.price, message.kind, devices_of(orbit.members)),
-             row);
+    describe(priced.price, loads_of(message, orbit, priced), row);
     out_.push_back(std::move(row));
+  }
+
+  // Latency alone decides of a message that is too small to load links, and the ways of all ranks
+  // would take longer to find than the step to forecast.
+  const std::vector<LinkLoad>& loads_of(const Message& message, const GroupOrbit& orbit,
+                                        const Priced& priced) {
+    if (priced.loads >= 0) return orbit.loads[static_cast<std::size_t>(priced.loads)];
+    loads_.clear();
+    if (message.bytes > kSmallMessage) {
+      loads_ = collectives_.loads(priced.price, message.kind, devices_of(orbit.members));
+    }
+    return loads_;
   }
 
   void add_pairs(const PairTraffic& pairs) {
@@ -114,6 +122,7 @@ class Listing {
   const SimulationInput& in_;
   const CollectiveCosts& collectives_;
   std::vector<SentCollective> out_;
+  std::vector<LinkLoad> loads_;  // of the last message that has none in the traffic
 };
 
 }  // namespace

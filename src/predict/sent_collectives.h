@@ -34,7 +34,8 @@ struct SentCollective {
   std::int64_t channels = 0;
   std::string curve;  // the measured table; empty: the nominal model
   Provenance provenance = Provenance::kDataSheet;
-  // Its fullest link, and how full that is while the message moves; empty: it has none.
+  // Its fullest link, and how full that is while the message moves; empty: it has none, or is too
+  // small to load one.
   std::string bound_by;
   double full = 0;
 };
