@@ -9,7 +9,9 @@
 #include "core/text/escape.h"
 #include "generate/hunt.h"
 #include "generate/shrink.h"
+#include "layout/data_folders.h"
 #include "layout/keys.h"
+#include "predict/prediction.h"
 
 namespace stepcast::generate {
 namespace {
@@ -136,13 +138,16 @@ TEST(CommandWords, MakeTheProgramPrintTheSameForecast) {
     if (words.empty() || drawn.text.find('\'') != std::string::npos) continue;
     words.insert(words.end(), {"--format", "json"});
     const testing::Outcome outcome = testing::run(words);
-    const auto document = document_of(drawn.scenario);
-    ASSERT_TRUE(document) << drawn.text;
-    EXPECT_EQ(outcome.code, (*document)["fits"] == true ? 0 : 3) << outcome.error << drawn.text;
+    PredictOptions options;
+    options.collectives = true;  // which the program's JSON lists
+    const auto prediction = predict(drawn.scenario, source_folders(), options);
+    ASSERT_TRUE(prediction) << drawn.text;
+    const auto document = document_of(drawn.scenario, *prediction);
+    EXPECT_EQ(outcome.code, document["fits"] == true ? 0 : 3) << outcome.error << drawn.text;
     auto printed = nlohmann::ordered_json::parse(outcome.out, nullptr, false);
     ASSERT_TRUE(printed.is_object()) << outcome.out.substr(0, 500);
     EXPECT_EQ(printed.erase("recorded_runs"), 1U);  // which are no part of the forecast itself
-    EXPECT_EQ(printed.dump(2), document->dump(2)) << drawn.text;
+    EXPECT_EQ(printed.dump(2), document.dump(2)) << drawn.text;
     ++by_words;
   }
   EXPECT_GE(by_words, 6);

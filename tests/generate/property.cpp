@@ -69,9 +69,7 @@ nlohmann::ordered_json document_of(const Scenario& scenario, const Prediction& p
 }
 
 Result<nlohmann::ordered_json> document_of(const Scenario& scenario) {
-  PredictOptions options;
-  options.collectives = true;  // as the program's JSON has them
-  const auto prediction = predict(scenario, source_folders(), options);
+  const auto prediction = predict(scenario, source_folders());
   if (!prediction) return failure(prediction.error());
   return document_of(scenario, *prediction);
 }
