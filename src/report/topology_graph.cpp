@@ -87,12 +87,11 @@ std::string edges_of(const Topology& topology) {
     const auto& [from, to, kind, capacity, latency] = ends;
     const auto back = ways.find({to, from, kind, capacity, latency});
     const std::size_t both = back == ways.end() ? 0 : std::min(count, back->second);
+    const std::string edge = fmt::format("  {} -> {} [label=\"{}\", kind=\"{}\"", from.index(),
+                                         to.index(), rate_text(BytesPerSecond(capacity)),
+                                         name_of(kind));
     const auto draw = [&](std::size_t times, const char* direction) {
-      for (std::size_t i = 0; i < times; ++i) {
-        out +=
-            fmt::format("  {} -> {} [label=\"{}\", kind=\"{}\", dir={}];\n", from.index(),
-                        to.index(), rate_text(BytesPerSecond(capacity)), name_of(kind), direction);
-      }
+      for (std::size_t i = 0; i < times; ++i) out += fmt::format("{}, dir={}];\n", edge, direction);
     };
     if (from < to) draw(both, "none");
     draw(count - both, "forward");
