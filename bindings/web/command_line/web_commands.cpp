@@ -68,9 +68,9 @@ int check_acceptance(const AcceptanceFlags&, const DataFolders&, Output&) { retu
 
 // Without writers of launch files a plan prefers none of the layouts that a forecast does not tell
 // apart.
-Result<std::string> prefer_exportable(const Planner&, const SortedJson&, const DataFolders&,
-                                      SearchResult&) {
-  return std::string();
+Result<LaunchNote> prefer_exportable(const Planner&, const SortedJson&, const DataFolders&,
+                                     SearchResult&) {
+  return LaunchNote{};
 }
 
 }  // namespace stepcast::cli
