@@ -322,9 +322,15 @@ ByteCount BoundMaker::peak(const OrderFacts& order, const StepEnds& ends) const 
 }
 
 // Weight gradients in passes of their own wait for nobody, and a model that comes back up hands on
-// from a stage to itself. The chains above know of neither, so nothing is said of such an order.
+// from a stage to itself. The chains above know of neither, so nothing is said of such an order,
+// nor of one whose passes alone would fill hundreds of megabytes: a forecast of it needs more
+// memory than it may have.
 bool BoundMaker::says_nothing() const {
+  constexpr double kMostPasses = 1.6e7;
   const Layout& layout = scenario_.layout;
+  const double passes = 2.0 * static_cast<double>(scenario_.micro_batches()) *
+                        static_cast<double>(layout.pp) * static_cast<double>(layout.virtual_stages);
+  if (passes > kMostPasses) return true;
   const Schedule& schedule = rules_of(layout.schedule);
   const bool apart = schedule.splits_backward || layout.defer_head_wgrad > 0;
   return apart || pipeline_of(layout).placement == Placement::kFolded;
