@@ -45,14 +45,8 @@ constexpr Switch kSwitches[] = {{"layout.schedule", "1f1b"},
 
 // The value at "layout.overlap.tp" as --set takes it; empty where there is none.
 std::string value_at(const SortedJson& scenario, std::string_view path) {
-  const SortedJson* at = &scenario;
-  while (!path.empty()) {
-    const std::size_t dot = std::min(path.find('.'), path.size());
-    const std::string key(path.substr(0, dot));
-    if (!at->is_object() || !at->contains(key)) return "";
-    at = &(*at)[key];
-    path.remove_prefix(std::min(dot + 1, path.size()));
-  }
+  const SortedJson* at = scenario.find_path(path);
+  if (at == nullptr) return "";
   return at->is_string() ? at->get_text() : json_text(*at);
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <span>
 #include <string_view>
@@ -12,6 +11,7 @@
 
 #include "core/json.h"
 #include "core/json_tree.h"
+#include "core/text/characters.h"
 
 namespace stepcast {
 namespace {
@@ -32,9 +32,7 @@ constexpr std::array<std::string_view, kNcclFunctions> kFunctions = {"allreduce"
                                                                      "reducescatter", "broadcast"};
 
 std::string small(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string out = lower_case(text);
   std::erase(out, ' ');
   return out;
 }

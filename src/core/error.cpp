@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 #include <utility>
 
@@ -13,13 +12,6 @@
 
 namespace stepcast {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 // Letters to add, to drop, to replace or to swap with their neighbour until one word is the other.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -74,7 +66,7 @@ std::string to_string(const Errors& errors) {
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.size() > kLongestWord) return "";
-  const std::string wanted = lower(word);
+  const std::string wanted = lower_case(word);
   // Near means: at most a third of the letters differ, rounded up from four letters on, or one
   // contains the other. The dashes of a flag are no letters.
   const std::size_t dashes = std::min(wanted.find_first_not_of('-'), wanted.size());
@@ -83,7 +75,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   std::string best;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongestWord) continue;
-    const auto distance = distance_of(wanted, lower(candidate));
+    const auto distance = distance_of(wanted, lower_case(candidate));
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

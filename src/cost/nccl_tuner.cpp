@@ -397,6 +397,10 @@ std::optional<NcclFunction> function_of(CollectiveKind kind) {
   }
 }
 
+// The environment names the first of the tuner's, in its order.
+static_assert(static_cast<int>(NcclAlgorithm::kNvlsTree) == static_cast<int>(Algorithm::kNvlsTree));
+static_assert(static_cast<int>(NcclProtocol::kSimple) == static_cast<int>(Protocol::kSimple));
+
 // Whether NCCL_ALGO and NCCL_PROTO let it run.
 bool is_allowed(const NcclGraph& graph, CollectiveKind kind, Algorithm algorithm,
                 Protocol protocol) {

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <set>
 #include <string>
 
 #include "calibrate/device_name.h"
 #include "cluster/accelerator.h"
+#include "core/text/characters.h"
 #include "diagnose/kernel_family.h"
 
 namespace stepcast {
@@ -45,9 +45,7 @@ void find_other_device(const Trace& trace, const Accelerator& device, Errors& er
 // LayerNormBackward, wgrad), and an optimizer's do.
 bool is_of_training(const std::string& name) {
   if (family_of_kernel(name) == KernelFamily::kOptimizer) return true;
-  std::string small(name);
-  std::ranges::transform(small, small.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string small = lower_case(name);
   return std::ranges::any_of(std::array{"bwd", "backward", "grad"}, [&](const char* part) {
     return small.find(part) != std::string::npos;
   });

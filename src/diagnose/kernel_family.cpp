@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 
+#include "core/text/characters.h"
 #include "operation/attention_parts.h"
 #include "operation/expert_parts.h"
 #include "operation/operation.h"
@@ -62,9 +62,7 @@ KernelFamily family_of(const Operation& operation) {
 
 KernelFamily family_of_kernel(std::string_view name) {
   // Behind it come types of arguments, which may name anything.
-  std::string small(name.substr(0, 400));
-  std::ranges::transform(small, small.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string small = lower_case(name.substr(0, 400));
   const auto found = std::ranges::find_if(
       kRules, [&](const NameRule& rule) { return small.find(rule.part) != std::string::npos; });
   return found == kRules.end() ? KernelFamily::kMemoryBound : found->family;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 namespace stepcast {
 namespace {
@@ -62,6 +63,13 @@ Character first_character(std::string_view text) {
     return {text.substr(0, 1), static_cast<unsigned char>(text.front()), CharacterKind::kInvalid};
   }
   return {text.substr(0, next.length), next.value, kind_of(next.value)};
+}
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
 }
 
 bool is_utf8(std::string_view text) {

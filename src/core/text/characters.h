@@ -38,6 +38,8 @@ void for_each_character(std::string_view text, With with) {
 bool is_utf8(std::string_view text);
 std::string with_utf8_alone(std::string_view text);  // U+FFFD for each byte of another code
 
+std::string lower_case(std::string_view text);  // letters of ASCII alone
+
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 // The text in at most `most` bytes: "..." stands for the middle of a longer one.

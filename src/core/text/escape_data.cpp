@@ -104,13 +104,6 @@ std::string text_of(const auto& tree, int indent) {
       printable(tree).dump(indent, ' ', false, Value::error_handler_t::replace), pair));
 }
 
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
 }  // namespace
 
 std::string csv_cell(std::string_view text) {
