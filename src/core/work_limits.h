@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "core/quantity.h"
 
@@ -50,7 +51,10 @@ class StopPoint {
 // (predict/budget.h). Nothing that is planned in earnest comes near.
 inline constexpr ByteCount kUsualMemoryLimit = ByteCount{8} << 30;
 
-// While it lives, each forecast may take so much memory.
+// A limit, and what forecasts on all threads hold of it.
+struct MemoryPool;
+
+// While it lives, each forecast may take so much memory, and those that run at a time together.
 class MemoryScope {
  public:
   explicit MemoryScope(ByteCount most);
@@ -59,9 +63,27 @@ class MemoryScope {
   ~MemoryScope();
 
  private:
-  ByteCount outer_;
+  std::unique_ptr<MemoryPool> pool_;
+  MemoryPool* outer_;
 };
 ByteCount memory_limit();
+
+// What a forecast comes to hold. It begins once the scope has room for it beside the others, or
+// once there are no others; what a forecast starts within itself waits for nobody. So results stay
+// those of any number of threads.
+class HeldMemory {
+ public:
+  // Throws Stopped where a scope of this thread ends while it waits.
+  explicit HeldMemory(ByteCount bytes);
+  HeldMemory(const HeldMemory&) = delete;
+  HeldMemory& operator=(const HeldMemory&) = delete;
+  ~HeldMemory();
+
+ private:
+  MemoryPool& pool_;
+  ByteCount bytes_;
+  bool is_within_;
+};
 
 // Carries the scopes of the thread that makes it into another one, while it is entered there.
 class CarriedLimits {
@@ -72,7 +94,8 @@ class CarriedLimits {
 
  private:
   const StopScope* stop_;
-  ByteCount memory_;
+  MemoryPool* pool_;
+  bool holds_;
 };
 
 }  // namespace stepcast

@@ -73,11 +73,15 @@ double foreseen_instructions(const Scenario& scenario) {
   return stages * (micro_batches * of_micro_batch + at_end);
 }
 
-Result<void> afford_program(const Scenario& scenario) {
+Result<ByteCount> afford_program(const Scenario& scenario) {
   constexpr double kLeastSteps = 2;
   const double instructions = foreseen_instructions(scenario);
-  return afford(scenario, instructions * (kPerInstruction + kLeastSteps * kPerTask / 2),
-                fmt::format("some {:.2g} instructions", instructions));
+  const auto affordable =
+      afford(scenario, instructions * (kPerInstruction + kLeastSteps * kPerTask / 2),
+             fmt::format("some {:.2g} instructions", instructions));
+  if (!affordable) return failure(affordable.error());
+  // A step begins beside the end of the one before.
+  return static_cast<ByteCount>(instructions * (kPerInstruction + (kLeastSteps + 1) * kPerTask));
 }
 
 Result<void> afford_replay(const SimulationInput& input, std::int32_t steps) {

@@ -17,8 +17,9 @@ struct Scenario;
 // Counts those of all stages in one step, at most, without lowering them.
 double foreseen_instructions(const Scenario& scenario);
 
-// Whether the program may be lowered, and replayed if its ranks fold to one for each stage.
-Result<void> afford_program(const Scenario& scenario);
+// Whether the program may be lowered, and replayed if its ranks fold to one for each stage. Gives
+// what such a forecast comes to hold, at most.
+Result<ByteCount> afford_program(const Scenario& scenario);
 
 // Whether these classes may be replayed for so many steps.
 Result<void> afford_replay(const SimulationInput& input, std::int32_t steps);

@@ -370,9 +370,9 @@ Result<void> Predictor::keep_trace(const SimulationInput& input, const Simulatio
 }
 
 Result<Prediction> Predictor::run() {
-  if (const auto affordable = afford_program(scenario_); !affordable) {
-    return failure(affordable.error());
-  }
+  const auto affordable = afford_program(scenario_);
+  if (!affordable) return failure(affordable.error());
+  const HeldMemory held(*affordable);
   const RankGrid grid(scenario_.layout);
   const Program program = lower(scenario_, timed_orders(scenario_, pricing_));
   end_if_stopped();

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <thread>
 
 #include "core/parallel.h"
 
@@ -50,6 +52,56 @@ TEST(WorkLimits, OfMemoryEndWithTheirScope) {
     EXPECT_EQ(memory_limit(), 1);
   }
   EXPECT_EQ(memory_limit(), kUsualMemoryLimit);
+}
+
+// Forecasts of 40 of 100 bytes: two at a time. One of 1,000 begins when it is alone.
+TEST(WorkLimits, WhatRunsAtATimeSharesTheMemory) {
+  const MemoryScope scope(100);
+  std::atomic<ByteCount> held = 0, most = 0;
+  std::atomic<int> done = 0;
+  run_in_parallel(4, 200, [&](std::size_t, std::size_t i) {
+    const ByteCount bytes = i % 50 == 0 ? 1000 : 40;
+    const HeldMemory mine(bytes);
+    const ByteCount now = held += bytes;
+    EXPECT_TRUE(now <= 100 || now == 1000) << now;
+    for (ByteCount seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
+    std::this_thread::yield();
+    held -= bytes;
+    ++done;
+  });
+  EXPECT_EQ(done, 200);
+  EXPECT_EQ(most, 1000);
+}
+
+TEST(WorkLimits, AForecastWithinAForecastWaitsForNobody) {
+  const MemoryScope scope(100);
+  std::atomic<int> done = 0;
+  const HeldMemory outer(90);
+  run_in_parallel(3, 30, [&](std::size_t, std::size_t) {
+    const HeldMemory inner(90);
+    ++done;
+  });
+  EXPECT_EQ(done, 30);
+}
+
+TEST(WorkLimits, WhoeverWaitsForMemoryCanBeStopped) {
+  const MemoryScope scope(100);
+  std::atomic<bool> is_waiting = false;
+  const std::function<bool()> stop = [&] { return is_waiting.load(); };
+  std::atomic<int> stopped = 0;
+  const CarriedLimits limits;
+  const HeldMemory mine(90);
+  std::jthread([&] {
+    limits.enter();
+    const StopScope until(stop);
+    is_waiting = true;
+    try {
+      const HeldMemory more(90);
+    } catch (const Stopped&) {
+      ++stopped;
+    }
+  }).join();
+  EXPECT_EQ(stopped, 1);
 }
 
 }  // namespace
