@@ -41,7 +41,13 @@ const Result<Prediction>& Case::forecast() {
 }
 
 Verdict ask(const Property& property, Case& c) {
-  if (!c.forecast()) return violated(to_string(c.forecast().error()));
+  if (!c.forecast()) {
+    // One that needs more memory than it may take says so, and is none the worse for it.
+    const bool is_too_large =
+        std::ranges::all_of(c.forecast().error(),
+                            [](const Error& error) { return error.code == ErrorCode::kTooMuch; });
+    return is_too_large ? does_not_apply() : violated(to_string(c.forecast().error()));
+  }
   try {
     return property.check(c);
   } catch (const std::exception& error) {
