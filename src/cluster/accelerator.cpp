@@ -86,6 +86,7 @@ Accelerator read_accelerator(const JsonValue& value) {
   out.power_w = reader.number("power_w", 1, 1e5).value_or(0);
   if (const auto peaks = reader.required("dense_peak")) read_dense_peak(*peaks, out);
   out.cores = reader.integer("cores", 1, 1 << 20).value_or(0);
+  out.pci_devices = read_texts(reader, "pci_devices");
   out.profile = reader.text("profile").value_or("");
   out.sources = read_texts(reader, "sources");
   out.notes = reader.text("notes").value_or("");

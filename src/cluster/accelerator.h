@@ -29,6 +29,7 @@ struct Accelerator {
   BytesPerSecond memory_bandwidth;
   double power_w = 0;
   std::map<DataType, FlopsPerSecond> dense_peak;  // by input precision, without sparsity
+  std::vector<std::string> pci_devices;           // its numbers on the PCI bus: "0x2330"
   std::string profile;  // the shipped profile that prices it; empty: data sheet
   std::vector<std::string> sources;
   std::string notes;

@@ -10,9 +10,11 @@
 #include "cluster/irregular_cluster.h"
 #include "cluster/local_cluster.h"
 #include "cluster/named_cluster.h"
+#include "cluster/nccl_topology.h"
 #include "core/gathered_errors.h"
 #include "core/json.h"
 #include "core/json_tree.h"
+#include "core/text_file.h"
 
 namespace stepcast {
 namespace {
@@ -64,12 +66,34 @@ Result<Cluster> load_base(const std::string& base, const std::string& topologies
   return cluster;
 }
 
+// Machines of NCCL's file, with what stands beside its name.
+Cluster read_nccl(const std::string& base, ObjectReader& reader,
+                  const std::string& topologies_folder, JsonDocument& document) {
+  const auto text = read_text_file(base, {.most_bytes = kMostTopologyBytes});
+  auto made = text ? cluster_of_nccl_topology(*text, base, reader, topologies_folder)
+                   : Result<SortedJson>(failure(text.error()));
+  if (!made) {
+    document.add(made.error());
+    return {};
+  }
+  if (const auto fail = reader.value("fail")) (*made)["fail"] = fail->raw();
+  reader.finish();
+  if (!document.ok()) return {};
+  const auto whole = JsonDocument::from(std::move(*made), "");
+  ObjectReader fields(whole->root());
+  fields.ignore("stepcast_cluster");
+  Cluster out = read_irregular_cluster(fields, topologies_folder);
+  document.add(whole->errors());
+  return out;
+}
+
 // {"base": ..., overrides}.
 Cluster read_based(ObjectReader& reader, const std::string& topologies_folder,
                    JsonDocument& document) {
   const auto base = reader.text("base");
   if (!base) return {};
   if (*base == kLocalCluster) return read_local_cluster(reader, topologies_folder);
+  if (is_nccl_topology(*base)) return read_nccl(*base, reader, topologies_folder, document);
   const auto asked = find_cluster_name(*base, topologies_folder);
   Result<Cluster> loaded = asked || is_path(*base)
                                ? load_base(asked ? asked->cluster : *base, topologies_folder)

@@ -20,9 +20,6 @@
 namespace stepcast {
 namespace {
 
-// Each is written by hand, and the ways between all of them are looked for.
-constexpr std::size_t kMostVertices = 20'000;
-
 const std::vector<std::string>& vertex_kinds() {
   static const std::vector<std::string> names = {"gpu", "nvswitch", "pcie",  "host",
                                                  "nic", "leaf",     "spine", "core"};

@@ -13,7 +13,8 @@
 namespace stepcast {
 
 bool is_path(const std::string& name) {
-  return name.find('/') != std::string::npos || name.ends_with(".json");
+  return name.find('/') != std::string::npos || name.ends_with(".json") ||
+         name.ends_with(".xml");
 }
 
 std::string plain_name(std::string_view name) {

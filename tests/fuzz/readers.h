@@ -14,6 +14,7 @@ void read_script(std::string_view text);
 void import_settings(std::string_view text);
 void read_model_config(std::string_view text);
 void read_topology(std::string_view text);
+void read_nccl_topology(std::string_view text);
 void forecast_scenario(std::string_view text);
 void forecast_settings(std::string_view text);
 void forecast_run(std::string_view text);

@@ -25,6 +25,7 @@ constexpr Target kTargets[] = {
     {"import", import_settings, 8192, "import"},
     {"model", read_model_config, 4096, "model"},
     {"cluster", read_topology, 4096, "cluster"},
+    {"nccl_topology", read_nccl_topology, 4096, "nccl_topology"},
     {"scenario", forecast_scenario, 4096, "scenario"},
     {"settings", forecast_settings, 2048, "scenario"},
     {"run", forecast_run, 2048, "scenario"},
