@@ -68,7 +68,7 @@ class MemoryScope {
 };
 ByteCount memory_limit();
 
-// What a forecast comes to hold. It begins once the scope has room for it beside the others, or
+// The memory that a forecast comes to hold. It begins once the scope has room for it beside the others, or
 // once there are no others; what a forecast starts within itself waits for nobody. So results stay
 // those of any number of threads.
 class HeldMemory {
