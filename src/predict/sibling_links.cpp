@@ -12,16 +12,24 @@ namespace {
 // Who sends at once over which links: the rank's own group first.
 using Loads = std::vector<std::vector<LinkLoad>>;
 
-// The groups of the same stage with a member on a node of `own`, one of each, without `own`.
+// A collective that is pipelined with its product is no task of the step, so it meets other stages
+// nowhere else. While the pipeline is full they send all the time.
+bool meets_other_stages(AxisGroup group, const Layout& layout) {
+  return group == AxisGroup::kTensor && layout.overlap.tp;
+}
+
+// The groups of the same stage with a member on a node of `own`, one of each, without `own`; of all
+// stages where they meet.
 std::vector<std::vector<DeviceId>> siblings_of(const std::vector<RankId>& own, AxisGroup group,
                                                const Scenario& scenario, const RankGrid& grid) {
   std::set<std::int64_t> nodes;
   for (const RankId r : own) nodes.insert(scenario.cluster.node_of(DeviceId(r.value)));
   const std::int32_t stage = grid.point(own.front()).pp;
+  const bool all_stages = meets_other_stages(group, scenario.layout);
   std::set<std::int32_t> seen{grid.group_of(group, own.front())};
   std::vector<std::vector<DeviceId>> out;
   for (std::int32_t r = 0; r < grid.size(); ++r) {
-    if (grid.point(RankId(r)).pp != stage) continue;
+    if (!all_stages && grid.point(RankId(r)).pp != stage) continue;
     if (!nodes.contains(scenario.cluster.node_of(DeviceId(r)))) continue;
     if (!seen.insert(grid.group_of(group, RankId(r))).second) continue;
     out.push_back(devices_of(grid.members(group, RankId(r))));

@@ -2,7 +2,7 @@
 // A rank's groups and their siblings, the other groups of the same axes and stage on the same
 // nodes. Inside blocks siblings send in step, and share links: a block is replayed with all of them
 // (predict/block_replay.h). Groups of another stage send at other times, as tasks of the step
-// (predict/shared_links.h).
+// (predict/shared_links.h), but for those whose collectives are pipelined with products.
 #pragma once
 
 #include <cstdint>
