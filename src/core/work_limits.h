@@ -68,9 +68,9 @@ class MemoryScope {
 };
 ByteCount memory_limit();
 
-// The memory that a forecast comes to hold. It begins once the scope has room for it beside the others, or
-// once there are no others; what a forecast starts within itself waits for nobody. So results stay
-// those of any number of threads.
+// The memory that a forecast comes to hold. It begins once the scope has room for it beside the
+// others, or once there are no others; what a forecast starts within itself waits for nobody. So
+// results stay those of any number of threads.
 class HeldMemory {
  public:
   // Throws Stopped where a scope of this thread ends while it waits.
