@@ -2,10 +2,15 @@
 // Sources. NVLink: data sheets (25 GB/s a link up to Hopper, 50 with Blackwell), and what NCCL
 // counts of it in topo.h: 20, 20.6 and 40.1 GB/s. Efficiency of products: max achievable matmul of
 // the family (stas00/ml-engineering@744d01e1, compute/accelerator/README.md) times 0.93, what the
-// A100's training shapes reach of theirs (MooreThreads/SimuMax@4dcaae51); AMD's MI300X has 0.51 and
-// the MI325X 0.60 in the same table; a BLAS on one core reaches 0.7 to 0.9 with large products.
+// A100's training shapes reach of theirs (MooreThreads/SimuMax@4dcaae51); a BLAS on one core
+// reaches 0.7 to 0.9 with large products. AMD: means over products of training, 607 of 1,307
+// TFLOP/s forward on the MI300X, 1,535 and 1,351 of 2,500 forward and backward on the MI355X
+// (AMD-AGI/Primus-Turbo@b3ed2d77, agent_docs/MI300X and benchmark/baselines). An xGMI link of the
+// MI300X carries 48 of its 64 GB/s after protocol and CRC (ROCm/rccl pull request 1210); nobody
+// says it of the MI355X, which counts alike. CDNA 4 has scales for 32 elements (MX), none for 16.
 // Efficiency of attention: FlashAttention-2 on the A100 and H100, non-causal, long sequences
-// (assets/flash2_*_benchmark.png of Dao-AILab/flash-attention@0251105a); others as the nearer.
+// (assets/flash2_*_benchmark.png of Dao-AILab/flash-attention@0251105a); 456 of 1,307 TFLOP/s on
+// the MI300X (Primus-Turbo, the mean of its table); others as the nearer.
 #include "cluster/gpu_architecture.h"
 
 #include <array>
@@ -51,11 +56,27 @@ constexpr std::array kRows = {
                        .moves_by_tma = true,
                        .reads_fp8_both_ways = true,
                        .has_block_scales = true,
+                       .has_nvfp4 = true,
                        .has_flash_attention = false,
                        .prefers_cudnn = true,
                        .has_one_queue = false,
                        .product_efficiency = 0.60,
                        .attention_efficiency = 0.40},
+    ArchitectureTraits{.name = "cdna3",
+                       .title = "CDNA 3",
+                       .runs_rccl = true,
+                       .nvlink = BytesPerSecond(64e9),
+                       .nvlink_part = 48.0 / 64,
+                       .product_efficiency = 0.46,
+                       .attention_efficiency = 0.35},
+    ArchitectureTraits{.name = "cdna4",
+                       .title = "CDNA 4",
+                       .runs_rccl = true,
+                       .nvlink = BytesPerSecond(76.8e9),
+                       .nvlink_part = 48.0 / 64,
+                       .has_block_scales = true,
+                       .product_efficiency = 0.58,
+                       .attention_efficiency = 0.35},
     ArchitectureTraits{.name = "other",
                        .title = "others",
                        .product_efficiency = 0.50,

@@ -11,7 +11,18 @@
 
 namespace stepcast {
 
-enum class GpuArchitecture { kVolta, kTuring, kAmpere, kAda, kHopper, kBlackwell, kOther, kCpu };
+enum class GpuArchitecture {
+  kVolta,
+  kTuring,
+  kAmpere,
+  kAda,
+  kHopper,
+  kBlackwell,
+  kCdna3,
+  kCdna4,
+  kOther,
+  kCpu
+};
 
 // The rows of NCCL's tables (NVIDIA/nccl, src/graph/tuning.cc and topo.h), the oldest first.
 enum class NcclGeneration { kVolta, kAmpere, kHopper, kBlackwell };
@@ -22,7 +33,8 @@ struct ArchitectureTraits {
 
   // How NCCL counts it; empty where NCCL does not run.
   std::optional<NcclGeneration> nccl = std::nullopt;
-  BytesPerSecond nvlink{25e9};     // of one link, each direction
+  bool runs_rccl = false;          // AMD's library of the same interface
+  BytesPerSecond nvlink{25e9};     // of one link (NVLink or xGMI), each direction
   double nvlink_part = 20.0 / 25;  // of it that NCCL counts on
   bool moves_by_tma = false;       // an engine beside the SM's threads moves the data of a send
 
@@ -30,6 +42,7 @@ struct ArchitectureTraits {
   // weight gradient needs transposed copies.
   bool reads_fp8_both_ways = false;
   bool has_block_scales = false;  // products take a scale for each 32 elements (mxfp8)
+  bool has_nvfp4 = false;         // and one for each 16 elements of fp4, as NVIDIA's recipe has it
 
   bool has_flash_attention = true;  // the flash-attn packages have kernels for it
   bool prefers_cudnn = false;       // Transformer Engine asks cuDNN for attention first

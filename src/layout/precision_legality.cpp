@@ -107,6 +107,15 @@ void check_fp4(const Scenario& s, const Stated& stated, Findings& findings) {
     findings.illegal("training.precision", fmt::format("fp4 with framework {}", framework.name),
                      "framework " + frameworks_with(&FrameworkTraits::has_fp4));
   }
+  const Accelerator& device = s.cluster.spec.accelerator;
+  const bool can_multiply = findings.trusts({"cluster"}) && device.peak(DataType::kFp4);
+  if (fp4 && can_multiply && !traits_of(device.architecture).has_nvfp4) {
+    findings.illegal("training.precision",
+                     fmt::format("{} has no scales for pieces of 16 elements, which fp4 takes "
+                                 "(NVFP4)",
+                                 device.name),
+                     "precision fp8");
+  }
   if (fp4 && t.fp4_products == Fp4Products::kAll && t.fp8_attention) {
     findings.illegal("training.fp8_attention", "fp8 attention beside products in fp4",
                      "false, or fp4_products mlp");

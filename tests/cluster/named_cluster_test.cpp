@@ -34,6 +34,8 @@ TEST(NamedCluster, AGpuStandsForANodeOrACardOfIt) {
       {"h200", "dgx-h200", 1, 8},
       {"b200", "dgx-b200", 1, 8},
       {"mi300x", "azure-nd-mi300x-v5", 1, 8},
+      {"mi355x", "mi355x-8", 1, 8},
+      {"mi355xx8", "mi355x-8", 8, 64},
       {"rtx4090", "pcie-4090-8", 1, 1},
       {"RTX 4090", "pcie-4090-8", 1, 1},
       {"4xrtx4090", "pcie-4090-8", 1, 4},

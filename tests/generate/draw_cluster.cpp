@@ -90,7 +90,8 @@ json based_cluster(Draw& draw) {
 json own_accelerator(Draw& draw) {
   json out = {
       {"name", "own"},
-      {"architecture", draw.word({"ampere", "hopper", "ada", "blackwell", "other"})},
+      {"architecture",
+       draw.word({"ampere", "hopper", "ada", "blackwell", "cdna3", "cdna4", "other"})},
       {"sm_count", draw.number({40, 108, 132})},
       {"memory", fmt::format("{} GiB", draw.number({8, 24, 80, 180}))},
       {"memory_bandwidth", fmt::format("{} GB/s", draw.number({600, 2000, 4800}))},

@@ -17,7 +17,7 @@ void draw_precision(Draw& draw, Sketch& s) {
   std::vector<DataType> offered;
   const Accelerator& device = s.cluster.spec.accelerator;
   for (const auto& [type, rate] : device.dense_peak) {
-    const bool fits = s.framework->has_fp4 && traits_of(device.architecture).has_block_scales;
+    const bool fits = s.framework->has_fp4 && traits_of(device.architecture).has_nvfp4;
     if (type != DataType::kFp4) {
       offered.push_back(type);
     } else if (fits) {
