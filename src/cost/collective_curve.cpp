@@ -20,11 +20,12 @@
 namespace stepcast {
 namespace {
 
-// NCCL runs on these.
+// NCCL or RCCL runs on these.
 std::vector<GpuArchitecture> measured_architectures() {
   std::vector<GpuArchitecture> out = all_architectures();
-  std::erase_if(
-      out, [](GpuArchitecture architecture) { return !traits_of(architecture).nccl.has_value(); });
+  std::erase_if(out, [](GpuArchitecture architecture) {
+    return !traits_of(architecture).nccl.has_value() && !traits_of(architecture).runs_rccl;
+  });
   return out;
 }
 
@@ -41,8 +42,14 @@ std::optional<GpuArchitecture> read_architecture(ObjectReader& reader) {
 
 std::vector<std::string> scale_up_names() { return {"nvswitch", "mesh", "pcie"}; }
 
+bool has_rccl(const ClusterSpec& cluster) {
+  return traits_of(cluster.accelerator.architecture).runs_rccl;
+}
+
 int generation(const ClusterSpec& cluster) {
-  return static_cast<int>(nccl_generation(cluster.accelerator.architecture));
+  const GpuArchitecture architecture = cluster.accelerator.architecture;
+  if (has_rccl(cluster)) return static_cast<int>(architecture);
+  return static_cast<int>(nccl_generation(architecture));
 }
 
 // Distances between what was measured and what is asked. Only their order matters: first the same
@@ -87,6 +94,7 @@ double distance(const MeasuredGroup& measured, const ClusterSpec& cluster, const
                 CollectiveKind kind) {
   const bool network = group.domains > 1;
   if ((measured.group.domains > 1) != network) return kUnrelated;
+  if (has_rccl(measured.cluster) != has_rccl(cluster)) return kUnrelated;  // another library
   const bool pcie = cluster.scale_up == ScaleUp::kPcie;
   if (!network && (measured.cluster.scale_up == ScaleUp::kPcie) != pcie) return kUnrelated;
   double total = kind_distance(measured.kind, kind);

@@ -32,6 +32,10 @@ NcclGeneration generation_of(const ClusterSpec& cluster) {
   return nccl_generation(cluster.accelerator.architecture);
 }
 
+bool runs_rccl(const ClusterSpec& cluster) {
+  return traits_of(cluster.accelerator.architecture).runs_rccl;
+}
+
 std::span<const double> intra_speeds(NcclGeneration generation) {
   if (generation == NcclGeneration::kHopper) return kIntraHopper;
   if (generation == NcclGeneration::kBlackwell) return kIntraBlackwell;
@@ -103,7 +107,16 @@ Room network_room(const ClusterSpec& cluster, const GroupShape& group) {
   return room;
 }
 
+// RCCL's rings of a mesh run over every link at once, and so do ours.
+NcclChannels mesh_channels(const ClusterSpec& cluster, const GroupShape& group) {
+  const std::int64_t links = group.ranks - 1;
+  const double speed = group_scale_up(cluster, group, group.ranks) / static_cast<double>(links);
+  return {links, BytesPerSecond(speed * 1e9), BytesPerSecond(speed * 1e9)};
+}
+
 NcclChannels ring_channels(const ClusterSpec& cluster, const GroupShape& group) {
+  const bool is_mesh = cluster.scale_up == ScaleUp::kNvlinkMesh && group.domains == 1;
+  if (runs_rccl(cluster) && is_mesh) return mesh_channels(cluster, group);
   const NcclGeneration generation = generation_of(cluster);
   Fit found = group.domains == 1 ? fit({.path = group_scale_up(cluster, group, group.ranks)},
                                        intra_speeds(generation))
@@ -118,7 +131,7 @@ NcclChannels ring_channels(const ClusterSpec& cluster, const GroupShape& group) 
 NcclChannels nvls_channels(const ClusterSpec& cluster, const GroupShape& group,
                            const NcclChannels& ring) {
   const NcclGeneration generation = generation_of(cluster);
-  const bool can = cluster.nvls && cluster.scale_up == ScaleUp::kNvSwitch &&
+  const bool can = cluster.nvls && !runs_rccl(cluster) && cluster.scale_up == ScaleUp::kNvSwitch &&
                    generation > NcclGeneration::kAmpere && group.smallest >= 2;
   if (!can) return {};
   const std::int64_t heads = std::min(group.smallest, kMaxNvlsHeads);
@@ -134,9 +147,14 @@ NcclChannels nvls_channels(const ClusterSpec& cluster, const GroupShape& group,
   return {};
 }
 
+// RCCL takes 48 to 64 channels across nodes, and as many among eight GPUs of one (ROCm/rocm-systems
+// pull request 9406), a compute unit each.
+constexpr std::int64_t kRcclChannels = 48;
+
 std::int64_t run_channels(const NcclGraph& graph) {
   const NcclSettings& settings = graph.settings;
   std::int64_t count = 2 * graph.ring.count;
+  if (graph.rccl) count = graph.domains > 1 ? kRcclChannels : 8 * graph.ring.count;
   if (graph.generation == NcclGeneration::kHopper && graph.domains > 1 && count < 16 &&
       graph.ring.intra.value() > 45e9) {
     count *= 2;
@@ -194,11 +212,13 @@ BytesPerSecond nccl_group_bandwidth(const ClusterSpec& cluster, const GroupShape
 NcclGraph nccl_graph(const ClusterSpec& cluster, const GroupShape& group) {
   NcclGraph graph;
   graph.generation = generation_of(cluster);
+  graph.rccl = runs_rccl(cluster);
   graph.cpu = cluster.cpu;
   graph.nvlink = cluster.scale_up != ScaleUp::kPcie;
   graph.ranks = group.ranks;
   graph.domains = group.domains;
   graph.settings = cluster.nccl;
+  if (graph.rccl) graph.settings.minor = 0;  // versions of NCCL are none of RCCL's
   if (group.ranks < 2) return graph;
   graph.ring = ring_channels(cluster, group);
   if (graph.settings.max_channels > 0) {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/assert.h"
+#include "cost/rccl_tuner.h"
 
 namespace stepcast {
 namespace {
@@ -414,6 +415,10 @@ bool is_allowed(const NcclGraph& graph, CollectiveKind kind, Algorithm algorithm
 NcclEstimate nccl_choice(const NcclGraph& graph, CollectiveKind kind, Bytes size, DataType type) {
   STEPCAST_ASSERT(kind != CollectiveKind::kAllToAll, "all-to-all is sends and receives");
   STEPCAST_ASSERT(graph.ranks >= 2 && graph.ring.count > 0, "a communicator of one has no tuner");
+  if (graph.rccl) {
+    return rccl_choice(graph, kind, size,
+                       is_allowed(graph, kind, Algorithm::kTree, Protocol::kSimple));
+  }
   const bool reduces = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
   const Tuner tuner(graph, kind);
   std::optional<NcclEstimate> best, ring;

@@ -34,6 +34,7 @@ struct NcclChannels {
 // The tuner knows this of a communicator. A "node" of NCCL is an NVLink domain here.
 struct NcclGraph {
   NcclGeneration generation = NcclGeneration::kAmpere;
+  bool rccl = false;  // AMD's library: other channels, hops and choices, and nothing in switches
   CpuVendor cpu = CpuVendor::kIntel;
   bool nvlink = true;  // ranks of a domain reach each other over NVLink, else over PCIe
   std::int64_t ranks = 1;

@@ -35,6 +35,21 @@ TEST(CollectiveFit, PredictsSizesBetweenOthers) {
   EXPECT_GT(curves, 10);
 }
 
+// RCCL's curves, inside a node and across two: each size from the others.
+TEST(CollectiveFit, PredictsSizesOfRccl) {
+  constexpr Bytes kLarge(16.0 * 1024 * 1024);
+  int curves = 0;
+  for (const FittedCollectives::Curve& curve : fitted_from_published().curves) {
+    if (!curve.measured.id.ends_with("-rccl")) continue;
+    EXPECT_LT(held_out_sizes(curve.measured, curve.samples, kLarge).median, 0.03)
+        << curve.measured.id;
+    EXPECT_LT(held_out_sizes(curve.measured, curve.samples, Bytes()).median, 0.08)
+        << curve.measured.id;
+    ++curves;
+  }
+  EXPECT_EQ(curves, 4);
+}
+
 TEST(CollectiveFit, IsWhatShips) {
   const FittedCollectives fitted = fitted_from_published();
   std::ifstream file(source_folder() + "/calibrate/profiles/collectives.json");
