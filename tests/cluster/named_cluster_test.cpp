@@ -41,6 +41,11 @@ TEST(NamedCluster, AGpuStandsForANodeOrACardOfIt) {
       {"4xrtx4090", "pcie-4090-8", 1, 4},
       {"rtx4090x8", "pcie-4090-8", 1, 8},
       {"l40s", "l40s-8", 1, 1},
+      {"RTX PRO 6000", "rtx-pro-6000-8", 1, 1},
+      {"2xa6000", "pcie-a6000-8", 1, 2},
+      {"3090", "pcie-3090-8", 1, 1},
+      {"a10g", "aws-g5-48xlarge", 1, 1},
+      {"vr200", "vr200-nvl72", 18, 72},
       {"gb200", "gb200-nvl72", 18, 72},
       {"pcie-4090-8", "pcie-4090-8", 1, 8},
   };
