@@ -9,6 +9,8 @@
 #include <map>
 #include <sstream>
 
+#include "calibrate/fit/fit_attention.h"
+#include "calibrate/fit/fit_gemm.h"
 #include "calibrate/fit/fit_grouped.h"
 #include "calibrate/fit/shipped.h"
 #include "calibrate/profile_writer.h"
@@ -18,6 +20,7 @@
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
+#include "operation/attention_parts.h"
 #include "places.h"
 
 namespace stepcast {
@@ -151,7 +154,69 @@ TEST_F(Shipped, GroupedProductsOfModelsThatNobodyFittedCostWhatWasMeasured) {
       ++curves;
     }
   }
-  EXPECT_EQ(curves, 4);
+  EXPECT_EQ(curves, 5);
+}
+
+// Every second shape of a table, in the order of its rows, which stand in groups of one shape.
+template <class Row>
+std::vector<Row> half(const std::vector<Row>& rows, std::size_t rows_of_shape, bool second) {
+  std::vector<Row> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if ((i / rows_of_shape % 2 == 1) == second) out.push_back(rows[i]);
+  }
+  return out;
+}
+
+TEST_F(Shipped, ProductsOfHalfOfAmdsShapesTellTheOthers) {
+  const Accelerator device = accelerator("mi300x-192g");
+  const auto table = std::ranges::find_if(published().gemm, [](const GemmTable& one) {
+    return one.device == "mi300x-192g" && one.precision == DataType::kBf16;
+  });
+  ASSERT_NE(table, published().gemm.end());
+  const std::vector<GemmSample> samples = in_fractions(*table, device).samples;
+  const GemmFit start = profile("a100-pcie-80g").gemm;
+  const GemmFit fit = fit_gemm(device, half(samples, 3, false), start).fit;
+  std::vector<double> errors;
+  for (const GemmSample& one : half(samples, 3, true)) {
+    const Gemm gemm = gemm_of(one, DataType::kBf16);
+    const double measured =
+        flops_of(gemm) / (device.peak(DataType::kBf16)->value() * one.efficiency);
+    errors.push_back(std::abs(gemm_form_time(fit, device, gemm).value() / measured - 1));
+  }
+  EXPECT_GT(errors.size(), 90u);
+  EXPECT_LT(median(errors), 0.06);
+}
+
+TEST_F(Shipped, AttentionOfHalfOfAmdsShapesTellsTheOthers) {
+  const Accelerator device = accelerator("mi300x-192g");
+  const auto table = std::ranges::find_if(
+      published().attention, [](const AttentionTable& one) { return one.device == "mi300x-192g"; });
+  ASSERT_NE(table, published().attention.end());
+  const auto points = attention_measurements(*table, device, 1);
+  const AttentionFit start = profile("a100-pcie-80g").attention;
+  const AttentionFit fit = fit_attention(device, half(points, 2, false), start).fit;
+  std::vector<double> errors;
+  for (const AttentionMeasurement& one : half(points, 2, true)) {
+    const AttentionSample& s = one.sample;
+    const Attention work{s.backward, s.batch,    s.heads,  s.kv_heads,     s.sequence,
+                         s.sequence, s.head_dim, s.causal, DataType::kBf16};
+    errors.push_back(std::abs(attention_form_time(fit, device, work).value() / one.seconds - 1));
+  }
+  EXPECT_GT(errors.size(), 50u);
+  EXPECT_LT(median(errors), 0.06);
+}
+
+TEST_F(Shipped, KernelsOfAmdThatNoFitSawCostWhatWasMeasured) {
+  int curves = 0;
+  for (const ShippedProfile& shipped : each_of(profiles())) {
+    if (shipped.profile.name != "mi300x-192g") continue;
+    for (const CurveNote& note : shipped.notes) {
+      if (note.held_out.median == 0) continue;
+      EXPECT_LT(note.held_out.median, 0.06) << note.operation;
+      ++curves;
+    }
+  }
+  EXPECT_EQ(curves, 5);  // bf16, fp8, grouped, attention by two kernels
 }
 
 // Times of one GPU without rest over those after a rest, which no recorded run has.
