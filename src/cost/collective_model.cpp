@@ -47,6 +47,12 @@ StoreKernels store_kernels(const Accelerator& accelerator) {
   return blackwell ? StoreKernels{66.0_us, BytesPerSecond(16.2e9)}
                    : StoreKernels{61.0_us, BytesPerSecond(14.0e9)};
 }
+// AMD's kernels of the same kind (MORI) are bound by xGMI as soon as they have some tens of compute
+// units: a line through what 56 to 72 of them combine in bf16 among 8 MI350X, 64 to 4,096 tokens of
+// 7,168 (ROCm/mori@1084b514, docs/ep8_mi350x_tuning_results.md), is 19 us and 388 GB/s, 0.96 of
+// what RCCL counts on.
+constexpr Seconds kMoriBase = 19.0_us;
+
 // SMs of HybridEP, whose rows the engine of an SM moves (NVIDIA/Megatron-LM: moe_hybridep_num_sms).
 constexpr std::int64_t kExchangeSms = 16;
 
@@ -146,7 +152,9 @@ NcclEstimate CollectiveModel::exchange_once(std::int64_t copies, std::int64_t st
                           : local * distinct_destinations(domains, k) * (domains - 1) / domains / k;
   double links = (nccl_scale_up_bandwidth(cluster_) * group_.scale_up_left).value();
   Seconds base = kPairwiseBase + kPairwiseLocalPeer * (local - 1);
-  if (store_sms > 0) {
+  if (store_sms > 0 && graph_.rccl) {
+    base = kMoriBase;
+  } else if (store_sms > 0) {
     const StoreKernels stores = store_kernels(cluster_.accelerator);
     links = std::min(links, static_cast<double>(store_sms) * stores.rate.value());
     base = stores.base;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cluster/cluster_from.h"
@@ -19,29 +20,29 @@ using testing::cluster_from;
 using testing::devices;
 using testing::shipped_profiles;
 
-constexpr ByteCount kMebibyte = 1 << 20;
+constexpr ByteCount kMebibyteOfRccl = 1 << 20;
 
-GroupShape inside_node(std::int64_t ranks) { return {ranks, 1, ranks, ranks, 0}; }
+GroupShape one_mesh(std::int64_t ranks) { return {ranks, 1, ranks, ranks, 0}; }
 
-std::string curve_of(const Cluster& cluster, CollectiveKind kind, std::int64_t ranks) {
+std::string rccl_curve(const Cluster& cluster, CollectiveKind kind, std::int64_t ranks) {
   const CollectiveCosts costs(cluster, shipped_profiles());
-  return costs.curve_name(costs.price(kind, kMebibyte, DataType::kBf16, devices(ranks)));
+  return costs.curve_name(costs.price(kind, kMebibyteOfRccl, DataType::kBf16, devices(ranks)));
 }
 
 TEST(Rccl, TakesItsOwnCurvesAndLeavesThemToAmd) {
   const Cluster older = cluster_from(R"({"base": "azure-nd-mi300x-v5", "nodes": 4})");
-  EXPECT_EQ(curve_of(older, CollectiveKind::kAllReduce, 8), "mi300x8-all-reduce-rccl");
-  EXPECT_EQ(curve_of(older, CollectiveKind::kAllReduce, 32), "mi300x16-all-reduce-rccl");
+  EXPECT_EQ(rccl_curve(older, CollectiveKind::kAllReduce, 8), "mi300x8-all-reduce-rccl");
+  EXPECT_EQ(rccl_curve(older, CollectiveKind::kAllReduce, 32), "mi300x16-all-reduce-rccl");
   const Cluster newer = cluster_from(R"({"base": "mi355x-8", "nodes": 4})");
-  EXPECT_EQ(curve_of(newer, CollectiveKind::kAllReduce, 32), "mi355x16-all-reduce-rccl");
-  EXPECT_EQ(curve_of(newer, CollectiveKind::kAllGather, 8), "mi355x8-all-gather-rccl");
+  EXPECT_EQ(rccl_curve(newer, CollectiveKind::kAllReduce, 32), "mi355x16-all-reduce-rccl");
+  EXPECT_EQ(rccl_curve(newer, CollectiveKind::kAllGather, 8), "mi355x8-all-gather-rccl");
   // Nobody has published it for AMD, and NCCL's says nothing of RCCL.
-  EXPECT_EQ(curve_of(newer, CollectiveKind::kAllToAll, 8), "");
+  EXPECT_EQ(rccl_curve(newer, CollectiveKind::kAllToAll, 8), "");
   for (const char* name : {"dgx-a100-80g", "dgx-h100", "dgx-b200", "gh200-alps"}) {
     const Cluster nvidia = cluster_from(std::string("\"") + name + "x2\"");
     for (const CollectiveKind kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather}) {
-      EXPECT_EQ(curve_of(nvidia, kind, 4).find("mi3"), std::string::npos) << name;
-      EXPECT_EQ(curve_of(nvidia, kind, nvidia.gpus()).find("mi3"), std::string::npos) << name;
+      EXPECT_EQ(rccl_curve(nvidia, kind, 4).find("mi3"), std::string::npos) << name;
+      EXPECT_EQ(rccl_curve(nvidia, kind, nvidia.gpus()).find("mi3"), std::string::npos) << name;
     }
   }
 }
@@ -50,14 +51,14 @@ TEST(Rccl, TakesItsOwnCurvesAndLeavesThemToAmd) {
 TEST(Rccl, GivesAGroupTheLinksBetweenItsMembers) {
   const Cluster cluster = cluster_from(R"("azure-nd-mi300x-v5")");
   for (const std::int64_t ranks : {2, 4, 8}) {
-    const NcclGraph graph = nccl_graph(cluster.spec, inside_node(ranks));
+    const NcclGraph graph = nccl_graph(cluster.spec, one_mesh(ranks));
     EXPECT_EQ(graph.ring.count, ranks - 1);
     EXPECT_NEAR(graph.ring.total().value(), 48e9 * static_cast<double>(ranks - 1), 1);
   }
   const CollectiveCosts costs(cluster, shipped_profiles());
   const auto bus = [&](std::int64_t ranks) {
     const double n = static_cast<double>(ranks);
-    const ByteCount size = 1024 * kMebibyte;
+    const ByteCount size = 1024 * kMebibyteOfRccl;
     const CollectivePrice price =
         costs.price(CollectiveKind::kAllReduce, size, DataType::kBf16, devices(ranks));
     return static_cast<double>(size) / price.time().value() * 2 * (n - 1) / n;
@@ -71,9 +72,9 @@ TEST(Rccl, TakesComputeUnitsAndReducesInNoSwitch) {
   ClusterSpec spec = testing::machine(GpuArchitecture::kCdna4, 537.6, 2);
   spec.nic_bandwidth = BytesPerSecond(50e9);
   spec.nvls = true;
-  EXPECT_EQ(nccl_graph(spec, inside_node(8)).nvls.count, 0);
+  EXPECT_EQ(nccl_graph(spec, one_mesh(8)).nvls.count, 0);
   spec.scale_up = ScaleUp::kNvlinkMesh;
-  EXPECT_EQ(nccl_graph(spec, inside_node(8)).run_channels, 56);
+  EXPECT_EQ(nccl_graph(spec, one_mesh(8)).run_channels, 56);
   EXPECT_EQ(nccl_graph(spec, {16, 2, 8, 8, 8}).run_channels, 48);
 }
 
@@ -86,18 +87,33 @@ TEST(Rccl, ChoosesTreesForShortMessagesAcrossNodesUnlessForbidden) {
                        Bytes(static_cast<double>(size)), DataType::kBf16);
   };
   const GroupShape two{16, 2, 8, 8, 8};
-  EXPECT_EQ(choice(two, 64 * kMebibyte).algorithm, Algorithm::kTree);
-  EXPECT_EQ(choice(two, 128 * kMebibyte).algorithm, Algorithm::kRing);
-  EXPECT_EQ(choice(inside_node(8), 64 * kMebibyte).algorithm, Algorithm::kRing);
-  EXPECT_EQ(choice(two, kMebibyte).protocol, Protocol::kLl);
-  EXPECT_EQ(choice(two, 8 * kMebibyte).protocol, Protocol::kLl128);
-  EXPECT_EQ(choice(two, 32 * kMebibyte).protocol, Protocol::kSimple);
+  EXPECT_EQ(choice(two, 64 * kMebibyteOfRccl).algorithm, Algorithm::kTree);
+  EXPECT_EQ(choice(two, 128 * kMebibyteOfRccl).algorithm, Algorithm::kRing);
+  EXPECT_EQ(choice(one_mesh(8), 64 * kMebibyteOfRccl).algorithm, Algorithm::kRing);
+  EXPECT_EQ(choice(two, kMebibyteOfRccl).protocol, Protocol::kLl);
+  EXPECT_EQ(choice(two, 8 * kMebibyteOfRccl).protocol, Protocol::kLl128);
+  EXPECT_EQ(choice(two, 32 * kMebibyteOfRccl).protocol, Protocol::kSimple);
   // More nodes take longer, by rings and by trees.
   const GroupShape four{32, 4, 8, 8, 8};
-  EXPECT_GT(choice(four, kMebibyte).latency, choice(two, kMebibyte).latency);
-  EXPECT_GT(choice(four, 256 * kMebibyte).latency, choice(two, 256 * kMebibyte).latency);
+  EXPECT_GT(choice(four, kMebibyteOfRccl).latency, choice(two, kMebibyteOfRccl).latency);
+  EXPECT_GT(choice(four, 256 * kMebibyteOfRccl).latency,
+            choice(two, 256 * kMebibyteOfRccl).latency);
   spec.nccl.may_run.fill(1U << static_cast<unsigned>(NcclAlgorithm::kRing));
-  EXPECT_EQ(choice(two, kMebibyte).algorithm, Algorithm::kRing);
+  EXPECT_EQ(choice(two, kMebibyteOfRccl).algorithm, Algorithm::kRing);
+}
+
+// MORI on 8 MI350X combines so many tokens of 7,168 in bf16, of which each goes to 8 of 256 experts
+// (ROCm/mori@1084b514, docs/ep8_mi350x_tuning_results.md), in microseconds.
+TEST(Rccl, ExchangesOfTokensAreBoundByTheMesh) {
+  const Cluster cluster = cluster_from(R"("mi350x-8")");
+  const CollectiveModel model(cluster.spec, one_mesh(8));
+  const std::vector<std::pair<double, double>> measured = {
+      {128, 39.7}, {512, 105.5}, {1024, 193.3}, {2048, 366.4}, {4096, 713.4}};
+  for (const auto& [tokens, microseconds] : measured) {
+    const Bytes rows(tokens * 8 * 7168 * 2);
+    const double forecast = model.exchange_once(8, 64).time(rows).value() * 1e6;
+    EXPECT_NEAR(forecast / microseconds, 1, 0.06) << tokens;
+  }
 }
 
 // The MI325X's nodes have their own NICs and stand in no curve: rings of 2, 4 and 8 nodes, 4 to 16
