@@ -49,7 +49,7 @@ StoreKernels store_kernels(const Accelerator& accelerator) {
 }
 // AMD's kernels of the same kind (MORI) are bound by xGMI as soon as they have some tens of compute
 // units: a line through what 56 to 72 of them combine in bf16 among 8 MI350X, 64 to 4,096 tokens of
-// 7,168 (ROCm/mori@1084b514, docs/ep8_mi350x_tuning_results.md), is 19 us and 388 GB/s, 0.96 of
+// 7,168 (ROCm/mori@1084b514, ep8_mi350x_tuning_results.md), is 19 us and 388 GB/s, 0.96 of
 // what RCCL counts on.
 constexpr Seconds kMoriBase = 19.0_us;
 

@@ -103,7 +103,7 @@ TEST(Rccl, ChoosesTreesForShortMessagesAcrossNodesUnlessForbidden) {
 }
 
 // MORI on 8 MI350X combines so many tokens of 7,168 in bf16, of which each goes to 8 of 256 experts
-// (ROCm/mori@1084b514, docs/ep8_mi350x_tuning_results.md), in microseconds.
+// (ROCm/mori@1084b514, ep8_mi350x_tuning_results.md), in microseconds.
 TEST(Rccl, ExchangesOfTokensAreBoundByTheMesh) {
   const Cluster cluster = cluster_from(R"("mi350x-8")");
   const CollectiveModel model(cluster.spec, one_mesh(8));
