@@ -7,10 +7,12 @@
 Suites say who ran their cases. Without a publisher the errors that make intervals are those of
 other people's runs (`stepcast check --publisher-left-out`), the profiles are fitted without the
 tables of kernels that the publisher measured on the devices of its runs (`stepcast-fit`), and the
-host costs without its step times (fit-host.py). The tables say how many of its runs the intervals
-then cover, and what the mean error is beside the shipped one; publishers of fewer than five runs
-share a row. Answers are kept under --cache until the program or data change. --update writes the
-tables between their markers in a document, and the picture that it shows.
+host costs without its step times (fit-host.py). Collectives take no part: `check` prices each
+without itself, and with --publisher-left-out without what their publisher measured. The tables say
+how many of its runs the intervals then cover, and what the mean error is beside the shipped one;
+publishers of fewer than five runs share a row. Answers are kept under --cache until the program or
+data change. --update writes the tables between their markers in a document, and the picture that
+it shows.
 """
 import argparse
 import hashlib
@@ -76,7 +78,7 @@ def host_fit_without(publisher):
     """The framework whose host costs were fitted to steps of the publisher, and the suite of others
     that has most runs of it; None where there is no such framework."""
     suites = [json.loads(path.read_text()) for path in sorted((ROOT / "suites").glob("*.json"))]
-    own = {case["id"] for suite in suites if suite["publisher"] == publisher
+    own = {case["id"] for suite in suites if suite.get("publisher") == publisher
            for case in suite["cases"]}
     hosts = json.loads((ROOT / "calibrate/profiles/hosts.json").read_text())
     for framework, host in hosts["frameworks"].items():
@@ -84,7 +86,7 @@ def host_fit_without(publisher):
             continue
         runs = {suite["name"]: sum(case["scenario"]["training"].get("framework") == framework
                                    for case in suite["cases"])
-                for suite in suites if suite["publisher"] != publisher}
+                for suite in suites if suite.get("publisher") not in (None, publisher)}
         return framework, max(runs, key=runs.get)
     return None
 
@@ -249,6 +251,8 @@ def main():
     for path in sorted((ROOT / "suites").glob("*.json")):
         suite = json.loads(path.read_text())
         for case in suite["cases"]:
+            if "collective" in case:
+                continue  # priced by its own curves, which `check` leaves out by themselves
             name = case.get("publisher") or suite["publisher"]
             by_publisher.setdefault(name, []).append(case)
     judged = [(name, judge(options, name, cases)) for name, cases in sorted(by_publisher.items())]

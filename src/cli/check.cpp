@@ -50,18 +50,23 @@ struct CheckFlags {
   std::string data;
 };
 
+struct SuiteFile {
+  std::string name;
+  bool among_all = false;  // nobody named it
+};
+
 // A path, the name of a shipped suite, or "all" of these.
-Result<std::vector<std::string>> suite_files(const std::vector<std::string>& names,
+Result<std::vector<SuiteFile>> suite_files(const std::vector<std::string>& names,
                                              const std::string& folder) {
   const auto shipped = data_names(folder);
   if (!shipped) return failure(shipped.error());
-  std::vector<std::string> out;
+  std::vector<SuiteFile> out;
   Errors errors;
   for (const std::string& name : names) {
     if (name == "all") {
-      for (const std::string& one : *shipped) out.push_back(folder + "/" + one + ".json");
+      for (const std::string& one : *shipped) out.push_back({folder + "/" + one + ".json", true});
     } else if (auto file = suite_file(name, folder)) {
-      out.push_back(std::move(*file));
+      out.push_back({std::move(*file)});
     } else {
       append(errors, file.error());
     }
@@ -128,6 +133,13 @@ Errors unknown_tags(const CheckFlags& flags, const std::set<std::string>& known)
   return errors;
 }
 
+// "all" is of training runs: times of collectives would be most of its cases, and of another kind.
+bool is_of_collectives(const Suite& suite) {
+  return std::ranges::all_of(suite.cases, [](const SuiteCase& one) {
+    return one.collective.ranks > 0;
+  });
+}
+
 struct Selection {
   std::vector<Suite> suites;       // with the cases that the flags leave
   std::set<std::string> left_out;  // baseline keys of the others
@@ -144,12 +156,13 @@ Result<Selection> load_suites(const CheckFlags& flags, const std::string& folder
   std::vector<Suite>& suites = out.suites;
   std::set<std::string> tags;
   Errors errors;
-  for (const std::string& file : *files) {
+  for (const auto& [file, among_all] : *files) {
     auto suite = load_suite(file);
     if (!suite) {
       append(errors, suite.error());
       continue;
     }
+    if (among_all && is_of_collectives(*suite)) continue;
     const bool twice = std::any_of(suites.begin(), suites.end(),
                                    [&](const Suite& other) { return other.name == suite->name; });
     if (twice) {
@@ -179,9 +192,16 @@ Errors unknown_keys(const CheckFlags& flags, const std::vector<Suite>& suites,
   if (flags.sets.empty()) return {};
   const auto first = std::find_if(suites.begin(), suites.end(),
                                   [](const Suite& suite) { return !suite.cases.empty(); });
-  const auto document = JsonDocument::from(first->cases.front().scenario, "--set");
-  const auto scenario = read_scenario(*document, folders);
-  Errors out = scenario ? Errors{} : scenario.error();
+  const SuiteCase& one = first->cases.front();
+  const auto document = JsonDocument::from(one.scenario, "--set");
+  Errors out;
+  if (one.collective.ranks > 0) {
+    const auto cluster = read_collective_scenario(*document, folders);
+    if (!cluster) out = cluster.error();
+  } else {
+    const auto scenario = read_scenario(*document, folders);
+    if (!scenario) out = scenario.error();
+  }
   std::erase_if(out, [](const Error& error) { return error.code != ErrorCode::kUnknownKey; });
   return out;
 }
@@ -347,7 +367,7 @@ Command add_check(CommandLine program) {
       "Exit code 4: a limit, also of the suite on a case, is not kept, or a figure is worse than "
       "in "
       "the baseline.");
-  app.add("SUITE", flags->suites, "suite files, names of shipped suites, or all").required();
+  app.add("SUITE", flags->suites, "suite files, names of shipped suites, or all of training runs").required();
   const auto repeatable = [&](const char* name, std::vector<std::string>& values, const char* type,
                               const char* help) {
     app.add(name, values, help).type_name(type).one_word();

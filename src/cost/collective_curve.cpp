@@ -202,6 +202,13 @@ bool CollectiveCurve::holds(Bytes size) const {
          size.value() <= samples_.back().size.value();
 }
 
+std::optional<CollectiveCurve> CollectiveCurve::without(Bytes size) const {
+  std::vector<CollectiveSample> rest = samples_;
+  std::erase_if(rest, [&](const CollectiveSample& one) { return one.size == size; });
+  if (rest.empty()) return std::nullopt;
+  return CollectiveCurve(measured_, std::move(rest));
+}
+
 const CollectiveCurve* CollectiveCurves::nearest(const ClusterSpec& cluster,
                                                  const CollectiveModel& model, CollectiveKind kind,
                                                  Algorithm asymptotic) const {

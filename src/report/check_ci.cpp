@@ -28,6 +28,12 @@ std::string comparison_text(const CaseResult& result) {
   if (result.errors.bubble_fraction) {
     out += fmt::format("{}bubble {:+.3f}", out.empty() ? "" : "; ", *result.errors.bubble_fraction);
   }
+  if (result.errors.collective_time) {
+    out += fmt::format("{} predicted, {} measured, {}",
+                       time_text(Seconds(*result.predicted->collective_time_s)),
+                       time_text(Seconds(*result.measured.collective_time_s)),
+                       signed_percent_text(*result.errors.collective_time));
+  }
   return out;
 }
 
@@ -88,13 +94,17 @@ Written check_github(const CheckReport& report, const GateOutcome& gate) {
                           fmt::format("{} of {} cases not predicted; {}: {}", failed, cases.size(),
                                       first->id, first->failed));
   }
-  const ErrorStatistics& time = report.summary.all.step_time;
   out += changes_notice(gate);
-  out += github_command(
-      "notice", "stepcast check",
-      fmt::format("{}, step time mean error {}, max {}",
-                  counted_text(static_cast<std::int64_t>(report.summary.all.count), "case"),
-                  percent_text(time.mean_abs), percent_text(time.max_abs)));
+  std::string errors =
+      counted_text(static_cast<std::int64_t>(report.summary.all.count), "case");
+  const auto add = [&](const char* what, const ErrorStatistics& time) {
+    errors += fmt::format(", {} mean error {}, max {}", what, percent_text(time.mean_abs),
+                          percent_text(time.max_abs));
+  };
+  const SummaryRow& all = report.summary.all;
+  if (all.step_time.count > 0 || all.collective_time.count == 0) add("step time", all.step_time);
+  if (all.collective_time.count > 0) add("collective", all.collective_time);
+  out += github_command("notice", "stepcast check", errors);
   return out;
 }
 

@@ -18,6 +18,7 @@ Json case_object(const CaseResult& result) {
   out["measured"] = json_of(result.measured);
   out["error"] = json_of(result.errors);
   out["publisher"] = result.publisher;
+  if (result.collective) out["collective"] = json_of(*result.collective);
   if (result.covered) out["covered"] = *result.covered;
   if (result.fitted) out["fitted"] = true;
   if (!result.failed.empty()) out["failed"] = result.failed;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "report/check_report.h"
@@ -19,6 +20,10 @@ constexpr std::size_t kWorstCases = 10;
 constexpr std::size_t kReasons = 12;
 constexpr std::size_t kChanges = 20;
 constexpr std::size_t kContradictions = 40;
+
+const JudgedFigure& judged(std::string_view name) {
+  return *std::ranges::find(judged_figures(), name, &JudgedFigure::name);
+}
 
 std::string percent(std::optional<double> value) { return value ? percent_text(*value) : ""; }
 
@@ -50,6 +55,11 @@ void add_summary_row(TextTable& table, const std::string& name, const SummaryRow
   table.add_row(std::move(cells));
 }
 
+// A row whose cases are collectives alone has no figure of a step.
+bool is_of_steps(const SummaryRow& row) {
+  return row.collective_time.count < row.count || row.count == 0;
+}
+
 TextTable summary_table(const Summary& summary, bool tags) {
   const bool unsupported =
       summary.all.not_supported > 0 || (summary.fitted && summary.fitted->not_supported > 0);
@@ -65,23 +75,62 @@ TextTable summary_table(const Summary& summary, bool tags) {
   };
   add("all", summary.all);
   add("nothing assumed", summary.nothing_assumed);
-  for (const auto& [name, row] : summary.suites) add(name, row);
+  for (const auto& [name, row] : summary.suites) {
+    if (is_of_steps(row)) add(name, row);
+  }
   if (tags) {
-    for (const auto& [name, row] : summary.tags) add("tag " + name, row);
+    for (const auto& [name, row] : summary.tags) {
+      if (is_of_steps(row)) add("tag " + name, row);
+    }
   }
   if (summary.fitted) add("fitted (in no other row)", *summary.fitted);
   return table;
 }
 
+// Collectives by vendor and network and by size, as the median hides neither in the other.
+TextTable collective_table(const CheckReport& report) {
+  std::map<std::string, std::map<std::string, std::vector<const CaseResult*>>> rows;
+  for (const CaseResult& result : report.cases) {
+    if (!result.collective) continue;
+    const char* size = is_long_message(result.collective->bytes) ? "16 MiB and more" : "smaller";
+    for (const std::string& fabric : {result.collective->fabric, std::string("all")}) {
+      rows[fabric][size].push_back(&result);
+    }
+  }
+  TextTable table({{"fabric", Align::kLeft},
+                   {"size", Align::kLeft},
+                   {"times"},
+                   {"failed"},
+                   {"median"},
+                   {"mean"},
+                   {"max"},
+                   {"bias"},
+                   {"algorithm right"}});
+  for (const auto& [fabric, sizes] : rows) {
+    for (const auto& [size, cases] : sizes) {
+      const SummaryRow row = summarise(cases);
+      const ErrorStatistics& errors = row.collective_time;
+      table.add_row({fabric, size, fmt::format("{}", row.count), fmt::format("{}", row.failed),
+                     error_percent(errors, &ErrorStatistics::median_abs),
+                     error_percent(errors, &ErrorStatistics::mean_abs),
+                     error_percent(errors, &ErrorStatistics::max_abs), bias_percent(errors),
+                     percent(row.algorithms)});
+    }
+  }
+  return table;
+}
+
 // The largest errors first: of all cases, or so many of each suite.
-TextTable worst_table(const CheckReport& report, std::size_t of_each_suite) {
+TextTable worst_table(const CheckReport& report, std::size_t of_each_suite,
+                      const JudgedFigure& figure) {
+  const auto error_of = [&](const CaseResult& result) { return result.errors.*figure.error; };
   std::vector<const CaseResult*> worst;
   for (const CaseResult& result : report.cases) {
-    if (result.errors.step_time) worst.push_back(&result);
+    if (error_of(result)) worst.push_back(&result);
   }
   std::stable_sort(worst.begin(), worst.end(), [&](const CaseResult* a, const CaseResult* b) {
     if (of_each_suite > 0 && a->suite != b->suite) return a->suite < b->suite;
-    return std::abs(*a->errors.step_time) > std::abs(*b->errors.step_time);
+    return std::abs(*error_of(*a)) > std::abs(*error_of(*b));
   });
   TextTable table(
       {{"suite", Align::kLeft}, {"case", Align::kLeft}, {"predicted"}, {"measured"}, {"error"}});
@@ -89,9 +138,10 @@ TextTable worst_table(const CheckReport& report, std::size_t of_each_suite) {
   for (const CaseResult* result : worst) {
     const std::size_t limit = of_each_suite > 0 ? of_each_suite : kWorstCases;
     if (shown[of_each_suite > 0 ? result->suite : ""]++ >= limit) continue;
-    table.add_row({result->suite, result->id, time_text(Seconds(*result->predicted->step_time_s)),
-                   time_text(Seconds(*result->measured.step_time_s)),
-                   signed_percent_text(*result->errors.step_time)});
+    table.add_row({result->suite, result->id,
+                   time_text(Seconds(*((*result->predicted).*figure.value))),
+                   time_text(Seconds(*(result->measured.*figure.value))),
+                   signed_percent_text(*error_of(*result))});
   }
   return table;
 }
@@ -205,9 +255,15 @@ std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate
   const auto add = [&](std::string title, TextTable table) {
     if (!table.empty()) out.push_back({std::move(title), std::move(table)});
   };
-  add("Errors of step time, peak memory and bubble", summary_table(report.summary, view.tags));
+  const SummaryRow& every = report.summary.all;
+  if (is_of_steps(every) || report.summary.fitted) {
+    add("Errors of step time, peak memory and bubble", summary_table(report.summary, view.tags));
+  }
+  add("Errors of collectives", collective_table(report));
   if (!view.summary_only) {
-    add("Largest errors of step time", worst_table(report, view.worst));
+    add("Largest errors of step time", worst_table(report, view.worst, judged("step_time")));
+    add("Largest errors of collectives",
+        worst_table(report, view.worst, judged("collective_time")));
     add("Not predicted, by reason (each case counts as an error of 100 %)",
         failure_table(report, false));
     add("Not supported yet, by reason (in no error)", failure_table(report, true));
@@ -280,7 +336,11 @@ Written check_csv(const CheckReport& report) {
                    {"peak_memory_error"},
                    {"predicted_bubble_fraction"},
                    {"measured_bubble_fraction"},
-                   {"bubble_fraction_difference"}});
+                   {"bubble_fraction_difference"},
+                   {"predicted_collective_time_s"},
+                   {"measured_collective_time_s"},
+                   {"collective_time_error"},
+                   {"algorithm"}});
   const auto cell = [](std::optional<double> value) { return value ? exact_text(*value) : ""; };
   for (const CaseResult& result : report.cases) {
     const CaseFigures predicted = result.predicted.value_or(CaseFigures());
@@ -291,7 +351,10 @@ Written check_csv(const CheckReport& report) {
                    cell(result.compared_step_time_s()), cell(errors.step_time),
                    cell(predicted.peak_memory_bytes), cell(result.measured.peak_memory_bytes),
                    cell(errors.peak_memory), cell(predicted.bubble_fraction),
-                   cell(result.measured.bubble_fraction), cell(errors.bubble_fraction)});
+                   cell(result.measured.bubble_fraction), cell(errors.bubble_fraction),
+                   cell(predicted.collective_time_s), cell(result.measured.collective_time_s),
+                   cell(errors.collective_time),
+                   result.collective ? result.collective->algorithm : ""});
   }
   return table.csv();
 }

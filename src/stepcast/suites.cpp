@@ -25,6 +25,10 @@ const std::string& Suite::name() const { return made_->suite.name; }
 std::size_t Suite::cases() const { return made_->suite.cases.size(); }
 const std::string& Suite::id(std::size_t index) const { return made_->suite.cases.at(index).id; }
 
+bool Suite::is_collective(std::size_t index) const {
+  return made_->suite.cases.at(index).collective.ranks > 0;
+}
+
 Scenario Suite::scenario(std::size_t index) const {
   const SuiteCase& one = made_->suite.cases.at(index);
   auto scenario = Scenario::parse(made_->data, json_text(one.scenario), one.id);

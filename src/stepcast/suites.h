@@ -32,7 +32,9 @@ class Suite {
   const std::string& name() const;
   std::size_t cases() const;
   const std::string& id(std::size_t index) const;  // below cases()
-  Scenario scenario(std::size_t index) const;
+  // A collective that was measured by itself: it has no scenario of a step.
+  bool is_collective(std::size_t index) const;
+  Scenario scenario(std::size_t index) const;  // of a step
 
   struct Made;  // only this library knows it
   explicit Suite(std::shared_ptr<const Made> made) : made_(std::move(made)) {}

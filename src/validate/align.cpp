@@ -6,6 +6,7 @@
 #include <cmath>
 #include <regex>
 
+#include "core/row_types.h"
 #include "layout/scenario.h"
 #include "predict/prediction.h"
 
@@ -68,6 +69,9 @@ CaseResult describe(const Suite& suite, const SuiteCase& test_case) {
   out.limits = test_case.limits;
   out.earlier = test_case.earlier;
   out.fingerprint = test_case.fingerprint;
+  if (const CollectiveCase& own = test_case.collective; own.ranks > 0) {
+    out.collective = {own.kind, own.ranks, own.bytes, own.fabric, own.algorithm(), {}, {}, {}};
+  }
   return out;
 }
 
@@ -163,6 +167,19 @@ MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases) {
     errors.push_back(std::move(error));
   }
   return MeasuredErrors(errors);
+}
+
+Rows ComparedCollective::fields() {
+  using F = ComparedCollective;
+  static constexpr Row all[] = {row<&F::kind>("kind"),
+                                row<&F::ranks>("ranks"),
+                                row<&F::bytes>("bytes"),
+                                row<&F::fabric>("fabric"),
+                                row<&F::named_algorithm>("named_algorithm").unless_usual(),
+                                row<&F::algorithm>("algorithm").unless_usual(),
+                                row<&F::protocol>("protocol").unless_usual(),
+                                row<&F::curve>("curve").unless_usual()};
+  return rows_of<F>(all);
 }
 
 }  // namespace stepcast

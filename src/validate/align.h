@@ -20,6 +20,18 @@ struct Scenario;
 enum class Contradiction { kIllegal, kDoesNotFit, kFits };
 const char* name_of(Contradiction contradiction);  // "does not fit"
 
+// A collective that was measured by itself, beside what is forecast of it.
+struct ComparedCollective {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::int64_t ranks = 0;
+  ByteCount bytes = 0;
+  std::string fabric;
+  std::string named_algorithm;             // by the source; empty: it names none
+  std::string algorithm, protocol, curve;  // of the forecast; empty: there is none
+
+  static Rows fields();
+};
+
 struct CaseResult {
   std::string suite;
   std::string id;
@@ -44,6 +56,7 @@ struct CaseResult {
   std::vector<EarlierRun> earlier;
   std::string fingerprint;               // of the scenario as its suite states it
   std::optional<CaseFigures> predicted;  // in the case's convention
+  std::optional<ComparedCollective> collective;  // nothing where a step was measured
   CaseErrors errors;
   std::optional<bool> covered;  // the measured step time lies in the interval
 

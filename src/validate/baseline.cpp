@@ -30,7 +30,8 @@ CaseFigures recorded(const CaseFigures& measured) {
   out.out_of_memory = measured.out_of_memory;
   for (const auto figure :
        {&CaseFigures::step_time_s, &CaseFigures::step_time_spread, &CaseFigures::steps,
-        &CaseFigures::peak_memory_bytes, &CaseFigures::bubble_fraction}) {
+        &CaseFigures::peak_memory_bytes, &CaseFigures::bubble_fraction,
+        &CaseFigures::collective_time_s}) {
     out.*figure = measured.*figure;
   }
   return out;
@@ -52,6 +53,7 @@ Baseline baseline_of(const CheckReport& report) {
     if (result.predicted) {
       one.step_time_s = result.predicted->step_time_s;
       one.peak_memory_bytes = result.predicted->peak_memory_bytes;
+      one.collective_time_s = result.predicted->collective_time_s;
       one.measured = recorded(result.measured);
       one.work = result.work;
       if (!result.fingerprint.empty()) one.scenario = result.fingerprint;
@@ -87,6 +89,7 @@ Errors no_suite_in_common(const std::vector<std::string>& suites, const Baseline
 // bubbles nor groups.
 bool follows_from_cases(std::string_view metric) {
   return metric.starts_with("step_time.") || metric.starts_with("peak_memory.") ||
+         metric.starts_with("collective_time.") ||
          metric == "failed" || metric == "not_supported";
 }
 
@@ -148,7 +151,7 @@ OldForecasts with_old_forecasts(const std::vector<CaseResult>& then, const Basel
     const Baseline::Case& was = baseline.cases.at(key_of(one));
     if (!has_other_scenario(one, was)) continue;
     ++out.replaced;
-    if (!was.step_time_s) {
+    if (!was.step_time_s && !was.collective_time_s) {
       out.rows_known = false;
       continue;
     }
@@ -157,7 +160,8 @@ OldForecasts with_old_forecasts(const std::vector<CaseResult>& then, const Basel
     one.predicted = CaseFigures{.step_time_s = was.step_time_s,
                                 .step_time_low_s = was.step_time_s,
                                 .step_time_high_s = was.step_time_s,
-                                .peak_memory_bytes = was.peak_memory_bytes};
+                                .peak_memory_bytes = was.peak_memory_bytes,
+                                .collective_time_s = was.collective_time_s};
     one.compare();
   }
   return out;
@@ -221,6 +225,8 @@ void compare_cases(const std::vector<CaseResult>& cases, const Baseline& baselin
                      result.measured.step_time_s, one);
       compare_figure("peak_memory_bytes", old->second.peak_memory_bytes,
                      result.predicted->peak_memory_bytes, result.measured.peak_memory_bytes, one);
+      compare_figure("collective_time_s", old->second.collective_time_s,
+                     result.predicted->collective_time_s, result.measured.collective_time_s, one);
       if (!one.finding.message.empty()) changed.push_back(std::move(one));
     }
   }
@@ -273,6 +279,7 @@ BaselineComparison compare_with_baseline(const CheckReport& report, const Baseli
 Rows Baseline::Case::fields() {
   static constexpr Row all[] = {row<&Case::step_time_s>("step_time_s"),
                                 row<&Case::peak_memory_bytes>("peak_memory_bytes"),
+                                row<&Case::collective_time_s>("collective_time_s"),
                                 row<&Case::failed>("failed"),
                                 row<&Case::measured>("measured"),
                                 row<&Case::work>("work"),

@@ -41,6 +41,7 @@ struct Baseline {
   struct Case {
     std::optional<double> step_time_s;
     std::optional<double> peak_memory_bytes;
+    std::optional<double> collective_time_s = {};
     std::optional<std::string> failed;
     std::optional<CaseFigures> measured = {};  // of the run that was recorded then
     std::optional<RunWork> work = {};

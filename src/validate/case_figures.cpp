@@ -22,8 +22,25 @@ bool says_how_alone(const SortedJson& measured) {
 
 }  // namespace
 
+bool read_json(const JsonValue& value, CollectiveTime& out) {
+  const std::vector<JsonValue> pair = value.items();
+  const auto bytes = pair.size() == 2 ? pair[0].number() : std::nullopt;
+  const auto time = pair.size() == 2 ? pair[1].number() : std::nullopt;
+  constexpr double kMost = 1e15;
+  if (!bytes || !time || !(*bytes >= 1 && *bytes <= kMost && *time > 0 && *time <= kMost)) {
+    value.fail(ErrorCode::kBadValue, "a time of a collective is [bytes, microseconds]",
+               "[1048576, 45.2]");
+    return false;
+  }
+  out = {static_cast<ByteCount>(*bytes), *time};
+  return true;
+}
+
+Json written_json(const CollectiveTime& value) { return {value.bytes, value.time_us}; }
+
 void CaseFigures::check(const JsonValue& value) const {
-  const bool measured = tells_time() || peak_memory_bytes || bubble_fraction;
+  const bool measured = tells_time() || peak_memory_bytes || bubble_fraction ||
+                        !times_us.empty() || collective_time_s;
   if (value.is_object() && !measured && !out_of_memory && says_how_alone(value.raw())) {
     value.fail(ErrorCode::kMissingKey, "a case needs one measured figure or more",
                "a time, a throughput, memory or a bubble");
@@ -48,7 +65,9 @@ std::optional<double> JudgedFigure::error_of(const CaseFigures& predicted,
 }
 
 bool JudgedFigure::is_told_by(const CaseFigures& stated) const {
-  return value == &CaseFigures::step_time_s ? stated.tells_time() : (stated.*value).has_value();
+  if (value == &CaseFigures::step_time_s) return stated.tells_time();
+  if (value == &CaseFigures::collective_time_s && !stated.times_us.empty()) return true;
+  return (stated.*value).has_value();
 }
 
 std::span<const JudgedFigure> judged_figures() {
@@ -56,7 +75,9 @@ std::span<const JudgedFigure> judged_figures() {
       JudgedFigure{"step_time", &CaseErrors::step_time, &CaseFigures::step_time_s},
       JudgedFigure{"peak_memory", &CaseErrors::peak_memory, &CaseFigures::peak_memory_bytes},
       JudgedFigure{"bubble_fraction", &CaseErrors::bubble_fraction, &CaseFigures::bubble_fraction,
-                   true}};
+                   true},
+      JudgedFigure{"collective_time", &CaseErrors::collective_time,
+                   &CaseFigures::collective_time_s}};
   return kAll;
 }
 
@@ -87,7 +108,10 @@ Rows CaseFigures::fields() {
           .says("share of the time that the pipeline idles"),
       row<&F::out_of_memory>("out_of_memory")
           .unless_usual()
-          .says("it ran out of memory, and nothing was measured")};
+          .says("it ran out of memory, and nothing was measured"),
+      row<&F::times_us>("times_us").unless_usual().says(
+          "of a collective by size, rising: bytes as nccl-tests counts them, microseconds"),
+      positive(row<&F::collective_time_s>("collective_time_s"))};
   return rows_of<F>(all);
 }
 
@@ -96,7 +120,10 @@ Rows CaseErrors::fields() {
   static constexpr Row all[] = {
       row<&F::step_time>("step_time").within(0, 1e18).says("relative to the measured time"),
       row<&F::peak_memory>("peak_memory").within(0, 1e18).says("relative to the measured peak"),
-      row<&F::bubble_fraction>("bubble_fraction").within(0, 1).says("as a difference")};
+      row<&F::bubble_fraction>("bubble_fraction").within(0, 1).says("as a difference"),
+      row<&F::collective_time>("collective_time")
+          .within(0, 1e18)
+          .says("relative to the measured time")};
   return rows_of<F>(all);
 }
 

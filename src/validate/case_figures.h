@@ -5,11 +5,25 @@
 
 #include <optional>
 #include <span>
+#include <vector>
+
+#include "core/json_fwd.h"
+#include "core/quantity.h"
 
 namespace stepcast {
 
 class JsonValue;
 struct Rows;  // core/rows.h
+
+// A collective of so many bytes, as nccl-tests counts them, took so long: [bytes, microseconds].
+struct CollectiveTime {
+  static constexpr const char* kAccepts = "[bytes, microseconds]";
+  ByteCount bytes = 0;
+  double time_us = 0;
+  bool operator==(const CollectiveTime&) const = default;
+};
+bool read_json(const JsonValue& value, CollectiveTime& out);
+Json written_json(const CollectiveTime& value);
 
 struct CaseFigures {
   std::optional<double> step_time_s = {};
@@ -23,6 +37,8 @@ struct CaseFigures {
   std::optional<double> peak_memory_bytes = {};
   std::optional<double> bubble_fraction = {};
   bool out_of_memory = false;  // it ran out of memory, and nothing else was measured
+  std::vector<CollectiveTime> times_us = {};  // of a collective, by size
+  std::optional<double> collective_time_s = {};  // of a case that has become one for each size
 
   bool tells_time() const {
     return step_time_s || tokens_per_s_per_gpu || model_tflops_per_gpu || mfu;
@@ -39,8 +55,9 @@ struct CaseErrors {
   std::optional<double> step_time = {};
   std::optional<double> peak_memory = {};
   std::optional<double> bubble_fraction = {};
+  std::optional<double> collective_time = {};
 
-  bool any() const { return step_time || peak_memory || bubble_fraction; }
+  bool any() const { return step_time || peak_memory || bubble_fraction || collective_time; }
   void check(const JsonValue& value) const;  // that limits limit something
 
   static Rows fields();

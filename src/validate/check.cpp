@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "core/machine_errors.h"
 #include "core/parallel.h"
+#include "cluster/cluster.h"
 #include "cost/profile.h"
 #include "layout/read_scenario.h"
 #include "layout/scenario.h"
@@ -83,6 +84,40 @@ Errors predict_case(const Suite& suite, const SuiteCase& test_case, const DataFo
   return {};
 }
 
+// Curves that were made of what the publisher measured.
+std::vector<std::string> tables_of(const std::string& publisher,
+                                   const std::vector<Suite>& suites) {
+  std::vector<std::string> out;
+  for (const Suite& suite : suites) {
+    for (const SuiteCase& one : suite.cases) {
+      if (one.publisher == publisher && !one.collective.table.empty()) {
+        out.push_back(one.collective.table);
+      }
+    }
+  }
+  return out;
+}
+
+Errors price_collective(const Suite& suite, const SuiteCase& test_case, const DataFolders& folders,
+                        const std::vector<std::string>& left_out, CaseResult& result) {
+  result = describe(suite, test_case);
+  const CollectiveCase& own = test_case.collective;
+  const auto document = JsonDocument::from(test_case.scenario, suite.file);
+  const auto cluster = read_collective_scenario(*document, folders);
+  if (!cluster) return fail(result, cluster.error());
+  const auto curves = CollectiveCurves::load(folders.profiles + "/collectives.json");
+  if (!curves) return curves.error();
+  const auto forecast = forecast_collective(
+      own, *cluster, curves_without(curves->curves(), own.table, own.bytes, left_out));
+  if (!forecast) return fail(result, forecast.error());
+  result.predicted = CaseFigures{.collective_time_s = forecast->time.value()};
+  result.collective->algorithm = forecast->algorithm;
+  result.collective->protocol = forecast->protocol;
+  result.collective->curve = forecast->curve;
+  result.compare();
+  return {};
+}
+
 struct Job {
   const Suite* suite;
   const SuiteCase* test_case;
@@ -103,7 +138,14 @@ CheckReport check(const std::vector<Suite>& suites, const DataFolders& folders,
   const auto predict_one = [&](std::size_t, std::size_t i) {
     CaseResult& result = report.cases[i];
     try {
-      refused[i] = predict_case(*jobs[i].suite, *jobs[i].test_case, folders, options, result);
+      const SuiteCase& one = *jobs[i].test_case;
+      if (one.collective.ranks > 0) {
+        const auto left_out = options.publisher_left_out ? tables_of(one.publisher, suites)
+                                                         : std::vector<std::string>();
+        refused[i] = price_collective(*jobs[i].suite, one, folders, left_out, result);
+      } else {
+        refused[i] = predict_case(*jobs[i].suite, one, folders, options, result);
+      }
     } catch (const std::bad_alloc&) {
       throw;  // no fault of the case either
     } catch (const std::exception& error) {

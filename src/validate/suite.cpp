@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "core/data_name.h"
 #include "core/fnv1a.h"
@@ -17,6 +18,8 @@
 
 namespace stepcast {
 namespace {
+
+constexpr std::size_t kMostTimes = 1000;  // of a collective: each becomes a case
 
 // Everything that a case's figures depend on except its layout; labels are left out.
 std::string group_of(const SortedJson& scenario) {
@@ -34,19 +37,48 @@ std::string fingerprint_of(const SortedJson& scenario) {
   for (const char* key : {"model", "cluster", "training", "layout"}) {
     stated[key] = scenario.value(key, SortedJson());
   }
+  // A collective is one of a library by version and environment, and has no step.
+  if (stated["model"].is_null()) stated["software"] = scenario.value("software", SortedJson());
   return fmt::format("{:016x}", fnv1a(json_text(stated)));
 }
 
 void complete(SuiteCase& one, const std::string& publisher, const CaseErrors& of_suite) {
   if (one.publisher.empty()) one.publisher = publisher;
   if (one.scenario.is_object()) {
-    one.group = group_of(one.scenario);
+    if (one.collective.ranks == 0) one.group = group_of(one.scenario);
     one.fingerprint = fingerprint_of(one.scenario);
   }
   for (const JudgedFigure& figure : judged_figures()) {
     auto& limit = one.limits.*figure.error;
     if (!limit && figure.is_told_by(one.measured)) limit = of_suite.*figure.error;
   }
+}
+
+// A case for each size that was measured: what is summarised, limited and compared is a time.
+std::vector<SuiteCase> by_size(SuiteCase one) {
+  const std::vector<CollectiveTime> times = std::exchange(one.measured.times_us, {});
+  std::vector<SuiteCase> out;
+  for (const CollectiveTime& time : times) {
+    SuiteCase& own = out.emplace_back(one);
+    own.collective.bytes = time.bytes;
+    own.id += "/" + size_text(time.bytes);
+    own.measured = {.collective_time_s = time.time_us * 1e-6};
+    own.tags.emplace_back(is_long_message(time.bytes) ? "16MiB-and-more" : "below-16MiB");
+    own.tags.emplace_back(one.collective.table.empty() ? "held-out-table" : "held-out-size");
+  }
+  return out;
+}
+
+void split_by_size(std::vector<SuiteCase>& cases) {
+  std::vector<SuiteCase> out;
+  for (SuiteCase& one : cases) {
+    if (one.collective.ranks == 0) {
+      out.push_back(std::move(one));
+    } else {
+      for (SuiteCase& own : by_size(std::move(one))) out.push_back(std::move(own));
+    }
+  }
+  cases = std::move(out);
 }
 
 }  // namespace
@@ -70,6 +102,21 @@ void SuiteCase::check(const JsonValue& value) const {
     value.fail(ErrorCode::kIllegal,
                fmt::format("limits {}, which it has not measured", figure.name),
                "leave the limit out, or state the figure under measured");
+  }
+  if ((collective.ranks > 0) == measured.times_us.empty()) {
+    value.fail(ErrorCode::kIllegal, "a collective has measured.times_us, and only a collective",
+               "state collective and its times, or a figure of a step");
+  }
+  if (measured.collective_time_s) {
+    value.fail(ErrorCode::kIllegal, "the times of a collective are a list", "measured.times_us");
+  }
+  if (measured.times_us.size() > kMostTimes) {
+    value.fail(ErrorCode::kBadValue, "has too many times of a collective",
+               fmt::format("at most {} in a case", kMostTimes));
+  }
+  for (std::size_t i = 1; i < measured.times_us.size(); ++i) {
+    if (measured.times_us[i - 1].bytes < measured.times_us[i].bytes) continue;
+    value.fail(ErrorCode::kIllegal, "measured.times_us go by rising size", "");
   }
   if (!scenario.is_object() && !scenario.is_null()) {
     ObjectReader(value).fail("scenario", ErrorCode::kWrongType,
@@ -96,6 +143,7 @@ Result<Suite> read_suite(JsonDocument& document) {
     }
   }
   if (!document.ok()) return failure(document.errors());
+  split_by_size(out.cases);
   return out;
 }
 
@@ -152,9 +200,11 @@ Rows SuiteCase::fields() {
       row<&F::earlier>("earlier").says(
           "runs before it, the first first; `check` holds the run against the last"),
       row<&F::limits>("tolerance").says("what the errors of this case may be at most"),
+      row<&F::collective>("collective").says("a collective was measured, not a step"),
       row<&F::scenario>("scenario")
           .required()
-          .says("a scenario, forecast as `predict` forecasts it: `check` fills nothing in")};
+          .says("a scenario, forecast as `predict` forecasts it: `check` fills nothing in; of a "
+                "collective `cluster` and `software` alone")};
   return rows_of<F>(all);
 }
 

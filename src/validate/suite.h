@@ -14,6 +14,7 @@
 #include "core/quantity.h"
 #include "core/result.h"
 #include "validate/case_figures.h"
+#include "validate/collective_case.h"
 #include "validate/recorded_run.h"
 
 namespace stepcast {
@@ -56,6 +57,7 @@ struct SuiteCase {
   CaseFigures measured;
   std::vector<EarlierRun> earlier;  // the first first
   CaseErrors limits;                // the largest errors of the case, else those of its suite
+  CollectiveCase collective;  // of no ranks where a step was measured
   SortedJson scenario;
   std::string group;        // equal for cases of equal model, cluster and training
   std::string fingerprint;  // of the scenario as the suite states it

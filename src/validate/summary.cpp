@@ -85,7 +85,8 @@ void rank_layouts(const std::vector<const CaseResult*>& cases, SummaryRow& row) 
 
 // By judged figure.
 constexpr ErrorStatistics SummaryRow::*kStatistics[] = {
-    &SummaryRow::step_time, &SummaryRow::peak_memory, &SummaryRow::bubble_fraction};
+    &SummaryRow::step_time, &SummaryRow::peak_memory, &SummaryRow::bubble_fraction,
+    &SummaryRow::collective_time};
 
 struct Metric {
   std::string name;
@@ -121,6 +122,7 @@ const std::vector<Metric>& metrics() {
   static const std::vector<Metric> all = [] {
     std::vector<Metric> out;
     add_error_metrics(out);
+    out.push_back({"algorithms", [](const SummaryRow& row) { return row.algorithms; }, true});
     out.push_back({"coverage", [](const SummaryRow& row) { return row.coverage; }, true});
     out.push_back({"kendall_tau", [](const SummaryRow& row) { return row.kendall_tau; }, true});
     out.push_back({"regret", [](const SummaryRow& row) { return row.regret; }});
@@ -137,7 +139,7 @@ const std::vector<Metric>& metrics() {
 SummaryRow summarise(const std::vector<const CaseResult*>& cases) {
   SummaryRow row;
   std::vector<ErrorSeries> errors(judged_figures().size());
-  std::size_t covered = 0, timed = 0;
+  std::size_t covered = 0, timed = 0, named = 0, chosen = 0;
   for (const CaseResult* result : cases) {
     const bool failed = !result->failed.empty() && !result->not_supported;
     ++row.count;
@@ -147,11 +149,16 @@ SummaryRow summarise(const std::vector<const CaseResult*>& cases) {
       const JudgedFigure& figure = judged_figures()[i];
       errors[i].add(result->errors.*figure.error, failed && figure.is_told_by(result->measured));
     }
+    if (result->collective && !result->collective->named_algorithm.empty()) {
+      ++named;
+      chosen += result->collective->algorithm == result->collective->named_algorithm ? 1 : 0;
+    }
     timed += result->covered ? 1 : 0;
     covered += result->covered.value_or(false) ? 1 : 0;
   }
   for (std::size_t i = 0; i < errors.size(); ++i) row.*kStatistics[i] = errors[i].statistics();
   if (timed > 0) row.coverage = static_cast<double>(covered) / static_cast<double>(timed);
+  if (named > 0) row.algorithms = static_cast<double>(chosen) / static_cast<double>(named);
   rank_layouts(cases, row);
   return row;
 }
@@ -246,6 +253,10 @@ Rows SummaryRow::fields() {
       row<&F::bubble_fraction>("bubble_fraction").where<F>([](const F& row) {
         return row.bubble_fraction.count > 0;
       }),
+      row<&F::collective_time>("collective_time").where<F>([](const F& row) {
+        return row.collective_time.count > 0;
+      }),
+      row<&F::algorithms>("algorithms"),
       row<&F::coverage>("coverage"),
       row<&F::groups>("groups").where<F>([](const F& row) { return row.groups > 0; }),
       row<&F::kendall_tau>("kendall_tau"),

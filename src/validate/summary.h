@@ -35,7 +35,10 @@ struct SummaryRow {
   ErrorStatistics step_time;
   ErrorStatistics peak_memory;
   ErrorStatistics bubble_fraction;  // absolute differences
-  std::optional<double> coverage;   // share of measured step times inside the interval
+  ErrorStatistics collective_time;
+  // Share of the collectives whose source names an algorithm that were given this one.
+  std::optional<double> algorithms;
+  std::optional<double> coverage;  // share of measured step times inside the interval
   // Over groups of equal model, cluster and training with two cases or more:
   std::size_t groups = 0;
   std::optional<double> kendall_tau;  // order of step times; groups weigh by their pairs

@@ -43,7 +43,9 @@ void add_summary_row(DataTable& table, const std::string& name, const SummaryRow
        row.kendall_tau ? DataCell(fmt::format("{:.3f}", *row.kendall_tau), *row.kendall_tau) : "",
        percent_cell(row.regret),
        figure_cell(row.peak_memory, &ErrorStatistics::mean_abs),
-       percent_cell(row.peak_memory.bias, true)});
+       percent_cell(row.peak_memory.bias, true),
+       figure_cell(row.collective_time, &ErrorStatistics::median_abs),
+       percent_cell(row.algorithms)});
 }
 
 std::vector<DataColumn> summary_columns(const char* what) {
@@ -59,7 +61,9 @@ std::vector<DataColumn> summary_columns(const char* what) {
           {"tau", true},
           {"regret", true},
           {"memory mean", true},
-          {"memory bias", true}};
+          {"memory bias", true},
+          {"collectives, median", true},
+          {"algorithm right", true}};
 }
 
 Section summary_section(const Summary& summary) {
@@ -78,36 +82,48 @@ Section summary_section(const Summary& summary) {
   return {"summary-section", "Errors", body};
 }
 
+// Of a step, or of a collective by itself.
+struct ComparedTime {
+  double predicted_s, measured_s, error;
+};
+std::optional<ComparedTime> compared_time(const CaseResult& result) {
+  const auto value = result.collective ? &CaseFigures::collective_time_s : &CaseFigures::step_time_s;
+  const auto error = result.collective ? result.errors.collective_time : result.errors.step_time;
+  if (!error) return std::nullopt;
+  return ComparedTime{*((*result.predicted).*value), *(result.measured.*value), *error};
+}
+
 Section scatter_section(const CheckReport& report) {
   std::map<std::string, ScatterSeries> by_suite;
   std::vector<double> errors;
   for (const CaseResult& result : report.cases) {
-    if (!result.errors.step_time) continue;
-    errors.push_back(*result.errors.step_time);
+    const auto time = compared_time(result);
+    if (!time) continue;
+    errors.push_back(time->error);
     ScatterSeries& series = by_suite[result.suite];
     series.label = result.suite;
-    series.points.push_back({*result.measured.step_time_s, *result.predicted->step_time_s,
+    series.points.push_back({time->measured_s, time->predicted_s,
                              fmt::format("{}: {} predicted, {} measured ({})", result.id,
-                                         time_text(Seconds(*result.predicted->step_time_s)),
-                                         time_text(Seconds(*result.measured.step_time_s)),
-                                         signed_percent_text(*result.errors.step_time))});
+                                         time_text(Seconds(time->predicted_s)),
+                                         time_text(Seconds(time->measured_s)),
+                                         signed_percent_text(time->error))});
   }
   Scatter scatter;
-  scatter.label = fmt::format("Predicted against measured step time of {} cases", errors.size());
-  scatter.x = {"measured step time", ValueAxis::Scale::kLogarithmic, tick_text};
-  scatter.y = {"predicted step time", ValueAxis::Scale::kLogarithmic, tick_text};
+  scatter.label = fmt::format("Predicted against measured time of {} cases", errors.size());
+  scatter.x = {"measured time", ValueAxis::Scale::kLogarithmic, tick_text};
+  scatter.y = {"predicted time", ValueAxis::Scale::kLogarithmic, tick_text};
   scatter.diagonal = true;
   scatter.band = kBand;
   for (auto& [name, series] : by_suite) scatter.series.push_back(std::move(series));
   if (errors.empty()) {
     return {"scatter", "Predicted against measured",
-            paragraph("No case was predicted that has a measured step time.")};
+            paragraph("No case was predicted that has a measured time.")};
   }
   return {"scatter", "Predicted against measured",
           scatter_chart(scatter) +
               note("On the line both are equal; the band is 10 % to either side.") +
-              element("h3", {}, "Errors of step time") +
-              error_histogram(errors, "Histogram of the errors of step time")};
+              element("h3", {}, "Errors of time") +
+              error_histogram(errors, "Histogram of the errors of time")};
 }
 
 DataCell time_cell(std::optional<double> seconds) {
@@ -130,7 +146,7 @@ std::string remark_of(const CaseResult& result) {
 }
 
 Section case_section(const CheckReport& report) {
-  DataTable table("cases", "Every case: step time, and peak memory in GiB",
+  DataTable table("cases", "Every case: time, and peak memory in GiB",
                   {{"case"},
                    {"suite"},
                    {"predicted", true},
@@ -142,9 +158,12 @@ Section case_section(const CheckReport& report) {
                    {"remark", false, true, true}});
   for (const CaseResult& result : report.cases) {
     const CaseFigures predicted = result.predicted.value_or(CaseFigures());
+    const auto time = compared_time(result);
     table.add_row(
-        {result.id, result.suite, time_cell(predicted.step_time_s),
-         time_cell(result.compared_step_time_s()), percent_cell(result.errors.step_time, true),
+        {result.id, result.suite,
+         time_cell(time ? std::optional(time->predicted_s) : predicted.step_time_s),
+         time_cell(time ? std::optional(time->measured_s) : result.compared_step_time_s()),
+         percent_cell(time ? std::optional(time->error) : std::nullopt, true),
          memory_cell(predicted.peak_memory_bytes), memory_cell(result.measured.peak_memory_bytes),
          percent_cell(result.errors.peak_memory, true), remark_of(result)},
         result.failed.empty() ? "" : "failed");
@@ -174,6 +193,11 @@ std::string verdict_sentence(const CheckReport& report, const GateOutcome& gate)
         fmt::format("; step time is off by {} in the median, {} in the mean",
                     percent_text(all.step_time.median_abs), percent_text(all.step_time.mean_abs));
   }
+  if (all.collective_time.count > 0) {
+    out += fmt::format("; collectives are off by {} in the median, {} in the mean",
+                       percent_text(all.collective_time.median_abs),
+                       percent_text(all.collective_time.mean_abs));
+  }
   if (all.failed > 0) out += " (a case that is not predicted counts as 100 %)";
   if (all.not_supported > 0) out += fmt::format("; not supported yet: {}", all.not_supported);
   if (all.coverage) {
@@ -189,6 +213,9 @@ std::vector<KeyFigure> figures_of(const SummaryRow& all) {
   if (all.step_time.count > 0) {
     out.push_back({"Median error", percent_text(all.step_time.median_abs), "step time"});
     out.push_back({"p90 error", percent_text(all.step_time.p90_abs), "step time"});
+  }
+  if (all.collective_time.count > 0) {
+    out.push_back({"Median error", percent_text(all.collective_time.median_abs), "collectives"});
   }
   if (all.step_time.bias) {
     out.push_back({"Bias", signed_percent_text(*all.step_time.bias), "of those predicted"});
