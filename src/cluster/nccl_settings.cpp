@@ -26,7 +26,7 @@ struct Word {
 constexpr std::array kAlgorithms = {
     Word{"tree", 1},          Word{"ring", 0}, Word{"collnetdirect", -1},
     Word{"collnetchain", -1}, Word{"nvls", 2}, Word{"nvlstree", 3},
-    Word{"pat", -1}};
+    Word{"pat", 4}};
 constexpr std::array kProtocols = {Word{"ll", 0}, Word{"ll128", 1}, Word{"simple", 2}};
 constexpr std::array<std::string_view, kNcclFunctions> kFunctions = {"allreduce", "allgather",
                                                                      "reducescatter", "broadcast"};
@@ -91,7 +91,7 @@ class Choice {
         named = static_cast<std::uint8_t>(named | 1U << static_cast<unsigned>(found->bit));
       } else if (!excludes) {
         reader_.fail(key_, ErrorCode::kNotSupported, fmt::format("'{}' is not modelled", word),
-                     "ring, tree, nvls and nvlstree are");
+                     "ring, tree, nvls, nvlstree and pat are");
       }
     }
     return excludes ? static_cast<std::uint8_t>(all & ~named) : named;
@@ -127,6 +127,7 @@ constexpr std::array kReleases = {
 // The newest release of a month, "2024-06".
 std::optional<std::int64_t> minor_at(std::string_view month) {
   if (month.size() != 7 || month[4] != '-' || !month.starts_with("20")) return std::nullopt;
+  if (month.substr(5) < "01" || month.substr(5) > "12") return std::nullopt;
   std::optional<std::int64_t> out;
   for (const Release& one : kReleases) {
     if (one.month <= month) out = one.minor;
@@ -134,13 +135,28 @@ std::optional<std::int64_t> minor_at(std::string_view month) {
   return out;
 }
 
+// "nvcr.io/nvidia/pytorch:25.04-py3", "25.04": the month that names an image of NVIDIA's, as
+// "2025-04". Empty: the text names none.
+std::string month_of_image(std::string_view text) {
+  if (const auto colon = text.rfind(':'); colon != text.npos) text.remove_prefix(colon + 1);
+  if (const auto dash = text.find('-'); dash != text.npos) text = text.substr(0, dash);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (text.size() != 5 || text[2] != '.') return "";
+  for (const std::size_t i : {0, 1, 3, 4}) {
+    if (!is_digit(text[i])) return "";
+  }
+  return fmt::format("20{}-{}", text.substr(0, 2), text.substr(3, 2));
+}
+
 void read_version(ObjectReader& reader, NcclSettings& out) {
   out.version = reader.text("nccl").value_or("");
   if (out.version.empty()) return;
-  const auto by_month = minor_at(out.version);
+  const std::string image = month_of_image(out.version);
+  const auto by_month = minor_at(image.empty() ? out.version : image);
   const auto minor = by_month ? by_month : minor_of(out.version);
-  const auto known = fmt::format("\"2.{}\" to \"2.{}\", or the month of its release, \"2024-06\"",
-                                 NcclSettings::kOldest, NcclSettings::kNewest);
+  const auto known =
+      fmt::format("\"2.{}\" to \"2.{}\", or a month: \"2024-06\", \"pytorch:24.06-py3\"",
+                  NcclSettings::kOldest, NcclSettings::kNewest);
   if (!minor) {
     reader.fail("nccl", ErrorCode::kBadValue,
                 fmt::format("'{}' is no version of NCCL", out.version), known);

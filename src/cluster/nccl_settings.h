@@ -16,7 +16,7 @@ namespace stepcast {
 class JsonValue;
 
 // By name in NCCL_ALGO and NCCL_PROTO; a set has a bit for each.
-enum class NcclAlgorithm : std::uint8_t { kRing, kTree, kNvls, kNvlsTree };
+enum class NcclAlgorithm : std::uint8_t { kRing, kTree, kNvls, kNvlsTree, kPat };
 enum class NcclProtocol : std::uint8_t { kLl, kLl128, kSimple };
 enum class NcclFunction : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kBroadcast };
 inline constexpr std::size_t kNcclFunctions = 4;
@@ -34,7 +34,7 @@ struct NcclSettings {
   // of them.
   std::int64_t minor = 0;  // 21 of 2.21; 0: not stated
   bool is_newer = false;
-  std::array<std::uint8_t, kNcclFunctions> may_run = {15, 15, 15, 15};
+  std::array<std::uint8_t, kNcclFunctions> may_run = {31, 31, 31, 31};
   std::array<std::uint8_t, kNcclFunctions> may_speak = {7, 7, 7, 7};
 
   bool empty() const {

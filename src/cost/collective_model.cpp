@@ -72,7 +72,7 @@ NcclEstimate CollectiveModel::estimate(CollectiveKind kind, Bytes size, DataType
   NcclEstimate result = kind == CollectiveKind::kAllToAll ? all_to_all()
                         : kind == CollectiveKind::kSendReceive
                             ? send(size)
-                            : nccl_choice(graph_, kind, size, type);
+                            : as_measured(kind, nccl_choice(graph_, kind, size, type), size);
   result.latency = std::max(result.latency + wires(result), Seconds());
   return result;
 }
@@ -93,7 +93,22 @@ Seconds CollectiveModel::wires(const NcclEstimate& estimate) const {
 NcclEstimate CollectiveModel::asymptote(CollectiveKind kind) const {
   if (kind == CollectiveKind::kAllToAll) return all_to_all();
   if (kind == CollectiveKind::kSendReceive) return send(Bytes(1e15));
-  return nccl_asymptote(graph_, kind);
+  return as_measured(kind, nccl_asymptote(graph_, kind), kEndlessMessage);
+}
+
+// A version's tables say what NCCL believes of an algorithm and so which one it takes. The wires
+// are as fast under each of them: a price has the terms by which curves were made, those of no
+// stated version.
+NcclEstimate CollectiveModel::as_measured(CollectiveKind kind, NcclEstimate choice,
+                                          Bytes size) const {
+  if (graph_.settings.minor == 0) return choice;
+  NcclGraph usual = graph_;
+  usual.settings.minor = 0;
+  const auto priced = nccl_estimate(usual, kind, choice.algorithm, choice.protocol, size);
+  if (!priced) return choice;  // what only a stated version has
+  choice.latency = priced->latency;
+  choice.bandwidth = priced->bandwidth;
+  return choice;
 }
 
 Bytes CollectiveModel::step(CollectiveKind kind, Algorithm asymptotic, Bytes size) const {

@@ -47,6 +47,7 @@ class CollectiveModel {
   const GroupShape& group() const { return group_; }
 
  private:
+  NcclEstimate as_measured(CollectiveKind kind, NcclEstimate choice, Bytes size) const;
   NcclEstimate all_to_all() const;
   NcclEstimate send(Bytes size) const;
   BytesPerSecond network_share() const;  // of a domain

@@ -232,6 +232,22 @@ void add_exchange_once(Loads& loads, const std::vector<DomainMembers>& domains, 
   }
 }
 
+// Parallel aggregated trees (PAT): rank r sends to r + d for each power of two d, the farthest first
+// and one part of n, then twice as many as before, until all have all.
+void add_aggregated_trees(Loads& loads, std::span<const DeviceId> members) {
+  const std::size_t n = members.size();
+  std::size_t distance = 1;
+  while (distance * 2 < n) distance *= 2;
+  for (std::size_t held = 1; distance > 0; distance /= 2) {
+    const std::size_t parts = std::min(held, n - held);
+    for (std::size_t i = 0; i < n; ++i) {
+      loads.send(members[i], members[(i + distance) % n],
+                 static_cast<double>(parts) / static_cast<double>(n));
+    }
+    held += parts;
+  }
+}
+
 // NCCL's numbering of a binary tree whose leaves are the odd nodes (src/graph/trees.cc): the lowest
 // set bit of a node is its height, and its parent has the next bit set instead.
 std::int64_t parent_in_tree(std::int64_t node, std::int64_t nodes) {
@@ -290,6 +306,9 @@ std::vector<LinkLoad> routed_bytes(const Cluster& cluster, Algorithm algorithm, 
       break;
     case Algorithm::kPairwise:
       add_pairwise(loads, domains, static_cast<double>(ranks));
+      break;
+    case Algorithm::kPat:
+      add_aggregated_trees(loads, members);
       break;
   }
   return loads.take();

@@ -49,10 +49,13 @@ constexpr std::array<Correction, 3> kTreeCorrection{
 constexpr std::array<double, 3> kThreads{512, 640, 512};
 constexpr std::array<double, 3> kThreadThreshold{8, 8, 64};  // bytes per thread
 
+constexpr std::int64_t kFirstPat = 23;  // 2.23 has it
+constexpr double kPatBase = 8, kPatRank = 2.8, kPatPart = 3.5;
+
 constexpr std::int64_t kUsualVersion = 28;  // where none is stated
 
-constexpr std::array<Algorithm, 4> kAlgorithms{Algorithm::kRing, Algorithm::kTree, Algorithm::kNvls,
-                                               Algorithm::kNvlsTree};
+constexpr std::array<Algorithm, 5> kAlgorithms{Algorithm::kRing, Algorithm::kTree, Algorithm::kNvls,
+                                               Algorithm::kNvlsTree, Algorithm::kPat};
 constexpr std::array<Protocol, 3> kProtocols{Protocol::kLl, Protocol::kLl128, Protocol::kSimple};
 
 double gigabytes(BytesPerSecond rate) { return rate.value() * 1e-9; }
@@ -63,6 +66,8 @@ class Tuner {
   Tuner(const NcclGraph& graph, CollectiveKind kind)
       : graph_(graph),
         all_reduce_(kind == CollectiveKind::kAllReduce),
+        gathers_or_scatters_(kind == CollectiveKind::kAllGather ||
+                             kind == CollectiveKind::kReduceScatter),
         rooted_(kind == CollectiveKind::kBroadcast),
         version_(graph.settings.minor > 0 ? graph.settings.minor : kUsualVersion),
         generation_(known_generation(graph, version_)),
@@ -113,6 +118,10 @@ class Tuner {
       case Algorithm::kNvlsTree:
         return protocol == Protocol::kSimple && graph_.domains > 1 && all_reduce_ &&
                graph_.nvls.count > 0;
+      case Algorithm::kPat:
+        // Nobody has published a curve of it: without a version the ring stays, whose curves are.
+        return protocol == Protocol::kSimple && gathers_or_scatters_ &&
+               graph_.domains == graph_.ranks && graph_.settings.minor >= kFirstPat;
       default:
         return false;
     }
@@ -131,6 +140,8 @@ class Tuner {
         return nvls_bandwidth();
       case Algorithm::kNvlsTree:
         return nvls_tree_bandwidth();
+      case Algorithm::kPat:
+        return bus * (version_ == kFirstPat ? 0.85 : 0.75);
       default:
         return 0;
     }
@@ -232,6 +243,9 @@ class Tuner {
         return version_ >= 23 || !graph_.nvlink ? hop.nvls : version_ >= 21 ? 25 : 23;
       case Algorithm::kNvlsTree:
         return nvls_tree_latency(hop);
+      case Algorithm::kPat:
+        return kPatBase + std::floor(std::log2(nodes_)) * kNetHop.tree[p] / kPatPart +
+               kPatRank * ranks_;
       default:
         return 0;
     }
@@ -286,6 +300,7 @@ class Tuner {
     const double tree_hops = 2 * std::floor(std::log2(nodes_));
     if (algorithm == Algorithm::kRing) return steps_;
     if (algorithm == Algorithm::kNvlsTree) return 1 + tree_hops;
+    if (algorithm == Algorithm::kPat) return std::ceil(std::log2(nodes_));
     if (algorithm != Algorithm::kTree) return 1;
     const std::size_t p = static_cast<std::size_t>(Protocol::kLl128);
     const double local_hop = (graph_.nvlink ? kNvlinkHop : kPciHop).tree[p] / kNetHop.tree[p];
@@ -305,6 +320,9 @@ class Tuner {
       case Algorithm::kNvlsTree:
         out.local_hops = 1;
         out.network_hops = tree_hops;
+        break;
+      case Algorithm::kPat:
+        out.network_hops = std::ceil(std::log2(nodes_));
         break;
       default: {
         const double rounds = all_reduce_ ? 2 : 1;
@@ -336,6 +354,7 @@ class Tuner {
 
   const NcclGraph& graph_;
   bool all_reduce_;
+  bool gathers_or_scatters_;
   bool rooted_;
   std::int64_t version_;  // minor
   std::size_t generation_;
@@ -359,6 +378,8 @@ const char* name_of(Algorithm algorithm) {
       return "pairwise";
     case Algorithm::kDirect:
       return "direct";
+    case Algorithm::kPat:
+      return "pat";
   }
   return "";
 }
@@ -406,8 +427,9 @@ static_assert(static_cast<int>(NcclProtocol::kSimple) == static_cast<int>(Protoc
 bool is_allowed(const NcclGraph& graph, CollectiveKind kind, Algorithm algorithm,
                 Protocol protocol) {
   const auto function = function_of(kind);
-  return !function || graph.settings.allows(*function, static_cast<NcclAlgorithm>(algorithm),
-                                            static_cast<NcclProtocol>(protocol));
+  const auto named = algorithm == Algorithm::kPat ? NcclAlgorithm::kPat
+                                                  : static_cast<NcclAlgorithm>(algorithm);
+  return !function || graph.settings.allows(*function, named, static_cast<NcclProtocol>(protocol));
 }
 
 }  // namespace
@@ -451,8 +473,7 @@ NcclEstimate nccl_choice(const NcclGraph& graph, CollectiveKind kind, Bytes size
 }
 
 NcclEstimate nccl_asymptote(const NcclGraph& graph, CollectiveKind kind) {
-  constexpr Bytes kEndless(1e15);
-  return nccl_choice(graph, kind, kEndless, DataType::kBf16);
+  return nccl_choice(graph, kind, kEndlessMessage, DataType::kBf16);
 }
 
 }  // namespace stepcast

@@ -17,7 +17,7 @@
 
 namespace stepcast {
 
-enum class Algorithm { kRing, kTree, kNvls, kNvlsTree, kPairwise, kDirect };
+enum class Algorithm { kRing, kTree, kNvls, kNvlsTree, kPairwise, kDirect, kPat };
 enum class Protocol { kLl, kLl128, kSimple };
 const char* name_of(Algorithm algorithm);
 const char* name_of(Protocol protocol);
@@ -71,6 +71,7 @@ std::optional<NcclEstimate> nccl_estimate(const NcclGraph& graph, CollectiveKind
 // of two or more ranks.
 NcclEstimate nccl_choice(const NcclGraph& graph, CollectiveKind kind, Bytes size, DataType type);
 
+inline constexpr Bytes kEndlessMessage(1e15);
 // The variant that NCCL takes for messages without end: what bounds the bandwidth.
 NcclEstimate nccl_asymptote(const NcclGraph& graph, CollectiveKind kind);
 

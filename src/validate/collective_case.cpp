@@ -21,7 +21,7 @@ const std::vector<std::string>& algorithm_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> out;
     for (const Algorithm one : {Algorithm::kRing, Algorithm::kTree, Algorithm::kNvls,
-                                Algorithm::kNvlsTree, Algorithm::kPairwise}) {
+                                Algorithm::kNvlsTree, Algorithm::kPairwise, Algorithm::kPat}) {
       out.emplace_back(name_of(one));
     }
     return out;

@@ -154,6 +154,41 @@ TEST_F(CheckCommand, TakesCasesByTagAndScenarioKeysByFlag) {
   EXPECT_EQ(both["summary"]["all"]["failed"], 0);
 }
 
+// A collective is no step: its rows stand apart in every form, and "all" leaves its suites out.
+TEST(CheckCollectives, ReportsTimesOfCollectivesBesideThoseOfSteps) {
+  const Folder folder;
+  const auto check = [](std::vector<std::string> more) {
+    std::vector<std::string> words{"check", "collectives", "--case", "h200x8-all-reduce-ml"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  const json out = check({"--format", "json"}).json();
+  ASSERT_EQ(out["cases"].size(), 11u);  // 16 MiB to 16 GiB
+  EXPECT_EQ(out["summary"]["all"]["collective_time"]["count"], 11);
+  EXPECT_FALSE(out["summary"]["all"].contains("step_time"));
+  EXPECT_EQ(out["summary"]["all"]["algorithms"], 1);
+  const json& one = out["cases"][0];
+  EXPECT_EQ(one["collective"]["named_algorithm"], "nvls");
+  EXPECT_NEAR(one["measured"]["collective_time_s"].get<double>(), 133.52e-6, 1e-12);
+  EXPECT_TRUE(has(check({}).out, "Errors of collectives"));
+  EXPECT_FALSE(has(check({}).out, "Errors of step time"));
+  EXPECT_TRUE(has(check({"--format", "csv"}).out, "collective_time_error"));
+  EXPECT_TRUE(has(check({"--format", "junit"}).out, "predicted, 134 us measured"));
+  EXPECT_TRUE(has(check({"--format", "github"}).out, "collective mean error"));
+  const std::string page = folder / "page.html", baseline = folder / "baseline.json";
+  EXPECT_EQ(check({"--html", page, "--baseline", baseline, "--update"}).code, 0);
+  EXPECT_TRUE(has(read_file(page), "collectives are off by"));
+  EXPECT_EQ(check({"--baseline", baseline}).code, 0);
+  EXPECT_EQ(check({"--tolerance", "16MiB-and-more:collective_time.median_abs_error=0.08"}).code, 0);
+  EXPECT_EQ(check({"--tolerance", "collective_time.max_abs_error=1e-6"}).code, 4);
+  // Another version is another choice; a key that a collective has not is refused.
+  EXPECT_EQ(check({"--set", "software.NCCL_ALGO=ring", "--format", "json"})
+                .json()["summary"]["all"]["algorithms"],
+            0);
+  expect_refused(check({"--set", "layout.tp=8"}));
+  expect_refused(run({"check", "all", "--case", "h200x8-all-reduce-ml"}));
+}
+
 // The forecast is not within a millionth of 2 s; the case that is not supported is not judged.
 TEST_F(CheckCommand, KeepsTheLimitsThatASuiteSetsOnItsCases) {
   json suite = json::parse(suite_text(2));

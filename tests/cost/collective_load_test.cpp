@@ -73,6 +73,21 @@ TEST(LinkLoad, RingOfOneGpuPerNodePassesItsNic) {
   EXPECT_TRUE(weights_of(cluster, loads, LinkKind::kNvlink).empty());
 }
 
+// Aggregated trees hand on as much as a ring, (n-1)/n, whatever the number of ranks: 5 send one part
+// over 4 and 2 places each, then two over 1 (1 + 1 + 2 of 5).
+TEST(LinkLoad, AggregatedTreesMoveWhatARingMoves) {
+  for (const std::int64_t n : {2, 4, 5}) {
+    const Cluster cluster = cluster_of(a100(n));
+    const auto loads =
+        routed_bytes(cluster, Algorithm::kPat, CollectiveKind::kAllGather, devices(n, 8));
+    const std::vector<double> nics = weights_of(cluster, loads, LinkKind::kNic);
+    EXPECT_FALSE(nics.empty());
+    for (const double weight : nics) {
+      EXPECT_NEAR(weight, static_cast<double>(n - 1) / static_cast<double>(n), 1e-12);
+    }
+  }
+}
+
 // Whole nodes: the ring crosses each boundary once, an eighth on each of the 8 NICs; inside, a
 // member of each channel passes on to the network instead, 7/8 of the payload's steps on NVLink.
 TEST(LinkLoad, RingOfWholeNodesSpreadsOverTheNics) {

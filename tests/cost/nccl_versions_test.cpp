@@ -7,6 +7,7 @@
 #include "core/json.h"
 #include "cost/collective_cost.h"
 #include "cost/collective_fixture.h"
+#include "cost/collective_model.h"
 #include "cost/nccl_graph.h"
 #include "cost/nccl_tuner.h"
 
@@ -121,6 +122,73 @@ TEST(NcclVersions, AreAs228WhereNothingIsStated) {
       }
     }
   }
+}
+
+// One GPU a node, a gather of 1 MiB among 64: a ring's 63 steps of 14 us (4 under LL128, 5 under LL)
+// are more than 8 + 6 x 14/3.5 + 64 x 2.8 = 211.2 us. PAT came with 2.23, moves 0.85 of the bus there
+// and 0.75 since, and is not for groups with two GPUs on a node or for all-reduces.
+TEST(NcclVersions, GatherOneGpuANodeOverAggregatedTreesSince223) {
+  const auto graph = [](const char* version, std::int64_t of_node) {
+    ClusterSpec spec = h100(64);
+    spec.nccl = *software(std::string(R"({"nccl": ")") + version + "\"}");
+    return nccl_graph(spec, {64 * of_node, 64, of_node, of_node, of_node});
+  };
+  const auto pat = [&](const char* version, std::int64_t of_node, CollectiveKind kind) {
+    return nccl_estimate(graph(version, of_node), kind, Algorithm::kPat, Protocol::kSimple,
+                         Bytes(kMebi));
+  };
+  constexpr auto kGather = CollectiveKind::kAllGather;
+  EXPECT_FALSE(pat("2.22", 1, kGather));
+  EXPECT_FALSE(pat("2.28", 2, kGather));
+  EXPECT_FALSE(pat("2.28", 1, CollectiveKind::kAllReduce));
+  EXPECT_TRUE(pat("2.28", 1, CollectiveKind::kReduceScatter));
+  ASSERT_TRUE(pat("2.28", 1, kGather) && pat("2.23", 1, kGather));
+  EXPECT_NEAR(pat("2.28", 1, kGather)->latency.value() * 1e6, 211.2, 1e-9);
+  EXPECT_NEAR(pat("2.23", 1, kGather)->bandwidth / pat("2.28", 1, kGather)->bandwidth, 0.85 / 0.75,
+              1e-12);
+  const auto choice = [&](const char* version, double bytes) {
+    return nccl_choice(graph(version, 1), kGather, Bytes(bytes), DataType::kBf16).algorithm;
+  };
+  EXPECT_EQ(choice("2.28", kMebi), Algorithm::kPat);
+  EXPECT_EQ(choice("2.22", kMebi), Algorithm::kRing);
+  EXPECT_EQ(choice("2.28", 16384 * kMebi), Algorithm::kRing);
+  const auto excluded = software(R"({"nccl": "2.28", "NCCL_ALGO": "^pat"})");
+  ASSERT_TRUE(excluded);
+  NcclGraph without = graph("2.28", 1);
+  without.settings = *excluded;
+  EXPECT_EQ(nccl_choice(without, kGather, Bytes(kMebi), DataType::kBf16).algorithm,
+            Algorithm::kRing);
+}
+
+// The tables of a version say what it takes. What it took is as fast as under any other: 2.19 calls
+// a Simple tree's hop 28 us, and its choice of one lasts as long as that of 2.28.
+TEST(NcclVersions, ChangeTheChoiceAndNotTheWires) {
+  const auto estimate = [](const char* version, CollectiveKind kind, double bytes) {
+    ClusterSpec spec = h100(2);
+    spec.nccl = *software(std::string(R"({"NCCL_ALGO": "Tree", "nccl": ")") + version + "\"}");
+    return CollectiveModel(spec, nodes_of_eight(2)).estimate(kind, Bytes(bytes), DataType::kBf16);
+  };
+  const auto kind = CollectiveKind::kAllReduce;
+  const NcclEstimate before = estimate("2.19", kind, 4096 * kMebi);
+  const NcclEstimate now = estimate("2.28", kind, 4096 * kMebi);
+  ASSERT_EQ(before.protocol, now.protocol);
+  EXPECT_EQ(before.latency, now.latency);
+  EXPECT_EQ(before.bandwidth, now.bandwidth);
+}
+
+// Images of NVIDIA's are named by year and month.
+TEST(NcclVersions, FollowTheMonthOfAContainer) {
+  const auto minor = [](const std::string& text) {
+    const auto read = software(R"({"nccl": ")" + text + "\"}");
+    return read ? read->minor : 0;
+  };
+  EXPECT_EQ(minor("nvcr.io/nvidia/pytorch:25.04-py3"), 26);
+  EXPECT_EQ(minor("pytorch:24.04"), 21);
+  EXPECT_EQ(minor("24.04"), minor("2024-04"));
+  EXPECT_EQ(minor("nvcr.io/nvidia/pytorch:latest"), 0);
+  EXPECT_EQ(minor("25.13"), 0);
+  EXPECT_EQ(minor("2.25"), 25);
+  EXPECT_TRUE(software(R"({"nccl": "pytorch:26.10-py3"})")->is_newer);
 }
 
 TEST(NcclEnvironment, ChoosesAlgorithmsAndProtocols) {

@@ -150,6 +150,18 @@ void draw_mode_and_attention(Draw& draw, Sketch& s) {
   draw_attention(draw, s);
 }
 
+// The library and its environment.
+void draw_software(Draw& draw, Sketch& s) {
+  if (!draw.chance(0.12)) return;
+  s.set("software.nccl", draw.word({"2.18", "2.19.4", "2.21", "2.23", "2.26", "2.28", "2.30", "2.31",
+                                    "2024-04", "nvcr.io/nvidia/pytorch:25.04-py3"}));
+  if (draw.chance(0.2)) {
+    s.set("software.NCCL_ALGO",
+          draw.word({"ring", "ring,tree", "^nvls", "^pat", "allgather:pat,ring;allreduce:tree"}));
+  }
+  if (draw.chance(0.1)) s.set("software.NCCL_PROTO", draw.word({"simple", "^ll128", "LL,Simple"}));
+}
+
 void draw_training(Draw& draw, Sketch& s) {
   draw_fp8(draw, s);
   draw_narrow(draw, s);
@@ -162,6 +174,7 @@ void draw_training(Draw& draw, Sketch& s) {
     s.set("training.release", fmt::format("{}-{:02}", year, month));
   }
   draw_documents(draw, s);
+  draw_software(draw, s);
   if (draw.chance(0.1)) s.set("training.software", draw.word({"a label", "25.03", "<b>"}));
   const bool stores_fp8 =
       s.framework->stores_fp8_inputs && s.model.mlp == Mlp::kSwiglu && !s.fuses_experts;

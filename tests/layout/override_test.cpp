@@ -20,6 +20,13 @@ TEST(Override, ReadsTheValueAsJsonElseAsText) {
       "overlap": {"tp": true}, "stage_layers": [1, 2]}})"));
 }
 
+// 2.30 would be the number 2.3.
+TEST(Override, LeavesAVersionAText) {
+  SortedJson document;
+  EXPECT_TRUE(apply_override(document, "software.nccl", "2.30").empty());
+  EXPECT_EQ(document["software"]["nccl"], "2.30");
+}
+
 TEST(Override, ReplacesWhatIsThereAndNullRemoves) {
   SortedJson document = SortedJson::parse(R"({"layout": {"tp": 2, "pp": 4}})");
   EXPECT_TRUE(apply_override(document, "layout.tp", "4").empty());
