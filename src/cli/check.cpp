@@ -23,6 +23,7 @@
 #include "layout/read_scenario.h"
 #include "layout/scenario.h"
 #include "report/check_report.h"
+#include "validate/collective_forecast.h"
 
 namespace stepcast::cli {
 namespace {
@@ -57,7 +58,7 @@ struct SuiteFile {
 
 // A path, the name of a shipped suite, or "all" of these.
 Result<std::vector<SuiteFile>> suite_files(const std::vector<std::string>& names,
-                                             const std::string& folder) {
+                                           const std::string& folder) {
   const auto shipped = data_names(folder);
   if (!shipped) return failure(shipped.error());
   std::vector<SuiteFile> out;
@@ -135,9 +136,8 @@ Errors unknown_tags(const CheckFlags& flags, const std::set<std::string>& known)
 
 // "all" is of training runs: times of collectives would be most of its cases, and of another kind.
 bool is_of_collectives(const Suite& suite) {
-  return std::ranges::all_of(suite.cases, [](const SuiteCase& one) {
-    return one.collective.ranks > 0;
-  });
+  return std::ranges::all_of(suite.cases,
+                             [](const SuiteCase& one) { return one.collective.ranks > 0; });
 }
 
 struct Selection {
@@ -367,7 +367,8 @@ Command add_check(CommandLine program) {
       "Exit code 4: a limit, also of the suite on a case, is not kept, or a figure is worse than "
       "in "
       "the baseline.");
-  app.add("SUITE", flags->suites, "suite files, names of shipped suites, or all of training runs").required();
+  app.add("SUITE", flags->suites, "suite files, names of shipped suites, or all (of training runs)")
+      .required();
   const auto repeatable = [&](const char* name, std::vector<std::string>& values, const char* type,
                               const char* help) {
     app.add(name, values, help).type_name(type).one_word();

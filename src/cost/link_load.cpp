@@ -232,8 +232,8 @@ void add_exchange_once(Loads& loads, const std::vector<DomainMembers>& domains, 
   }
 }
 
-// Parallel aggregated trees (PAT): rank r sends to r + d for each power of two d, the farthest first
-// and one part of n, then twice as many as before, until all have all.
+// Parallel aggregated trees (PAT): rank r sends to r + d for each power of two d, one part of n to
+// the farthest first, then twice as many as before, until all have all.
 void add_aggregated_trees(Loads& loads, std::span<const DeviceId> members) {
   const std::size_t n = members.size();
   std::size_t distance = 1;

@@ -427,8 +427,8 @@ static_assert(static_cast<int>(NcclProtocol::kSimple) == static_cast<int>(Protoc
 bool is_allowed(const NcclGraph& graph, CollectiveKind kind, Algorithm algorithm,
                 Protocol protocol) {
   const auto function = function_of(kind);
-  const auto named = algorithm == Algorithm::kPat ? NcclAlgorithm::kPat
-                                                  : static_cast<NcclAlgorithm>(algorithm);
+  const auto named =
+      algorithm == Algorithm::kPat ? NcclAlgorithm::kPat : static_cast<NcclAlgorithm>(algorithm);
   return !function || graph.settings.allows(*function, named, static_cast<NcclProtocol>(protocol));
 }
 

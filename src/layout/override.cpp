@@ -52,7 +52,8 @@ Errors apply_override(SortedJson& document, std::string_view path, std::string_v
   const bool blank = value.starts_with(' ') || value.ends_with(' ');
   // "2.30" is a version, and no number.
   const bool is_version = path == "software.nccl";
-  if (parsed && parsed->is_number() && (blank || is_version)) parsed = SortedJson(std::string(value));
+  if (parsed && parsed->is_number() && (blank || is_version))
+    parsed = SortedJson(std::string(value));
   if (!parsed) {
     if (!is_utf8(value)) return {{not_utf8(path, value)}};
     if (value.starts_with('{') || value.starts_with('[')) {

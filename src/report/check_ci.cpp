@@ -95,8 +95,7 @@ Written check_github(const CheckReport& report, const GateOutcome& gate) {
                                       first->id, first->failed));
   }
   out += changes_notice(gate);
-  std::string errors =
-      counted_text(static_cast<std::int64_t>(report.summary.all.count), "case");
+  std::string errors = counted_text(static_cast<std::int64_t>(report.summary.all.count), "case");
   const auto add = [&](const char* what, const ErrorStatistics& time) {
     errors += fmt::format(", {} mean error {}, max {}", what, percent_text(time.mean_abs),
                           percent_text(time.max_abs));

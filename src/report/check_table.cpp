@@ -345,14 +345,24 @@ Written check_csv(const CheckReport& report) {
   for (const CaseResult& result : report.cases) {
     const CaseFigures predicted = result.predicted.value_or(CaseFigures());
     const CaseErrors& errors = result.errors;
-    table.add_row({result.suite, result.id, result.failed, result.fitted ? "true" : "false",
-                   result.nothing_assumed ? "true" : "false", cell(predicted.step_time_s),
-                   cell(predicted.step_time_low_s), cell(predicted.step_time_high_s),
-                   cell(result.compared_step_time_s()), cell(errors.step_time),
-                   cell(predicted.peak_memory_bytes), cell(result.measured.peak_memory_bytes),
-                   cell(errors.peak_memory), cell(predicted.bubble_fraction),
-                   cell(result.measured.bubble_fraction), cell(errors.bubble_fraction),
-                   cell(predicted.collective_time_s), cell(result.measured.collective_time_s),
+    table.add_row({result.suite,
+                   result.id,
+                   result.failed,
+                   result.fitted ? "true" : "false",
+                   result.nothing_assumed ? "true" : "false",
+                   cell(predicted.step_time_s),
+                   cell(predicted.step_time_low_s),
+                   cell(predicted.step_time_high_s),
+                   cell(result.compared_step_time_s()),
+                   cell(errors.step_time),
+                   cell(predicted.peak_memory_bytes),
+                   cell(result.measured.peak_memory_bytes),
+                   cell(errors.peak_memory),
+                   cell(predicted.bubble_fraction),
+                   cell(result.measured.bubble_fraction),
+                   cell(errors.bubble_fraction),
+                   cell(predicted.collective_time_s),
+                   cell(result.measured.collective_time_s),
                    cell(errors.collective_time),
                    result.collective ? result.collective->algorithm : ""});
   }

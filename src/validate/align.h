@@ -54,8 +54,8 @@ struct CaseResult {
   CaseErrors limits;
   std::optional<RunWork> work;  // nothing where the scenario cannot be read
   std::vector<EarlierRun> earlier;
-  std::string fingerprint;               // of the scenario as its suite states it
-  std::optional<CaseFigures> predicted;  // in the case's convention
+  std::string fingerprint;                       // of the scenario as its suite states it
+  std::optional<CaseFigures> predicted;          // in the case's convention
   std::optional<ComparedCollective> collective;  // nothing where a step was measured
   CaseErrors errors;
   std::optional<bool> covered;  // the measured step time lies in the interval

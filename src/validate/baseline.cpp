@@ -28,10 +28,9 @@ std::string key_of(const CaseResult& result) { return baseline_key(result.suite,
 CaseFigures recorded(const CaseFigures& measured) {
   CaseFigures out;
   out.out_of_memory = measured.out_of_memory;
-  for (const auto figure :
-       {&CaseFigures::step_time_s, &CaseFigures::step_time_spread, &CaseFigures::steps,
-        &CaseFigures::peak_memory_bytes, &CaseFigures::bubble_fraction,
-        &CaseFigures::collective_time_s}) {
+  for (const auto figure : {&CaseFigures::step_time_s, &CaseFigures::step_time_spread,
+                            &CaseFigures::steps, &CaseFigures::peak_memory_bytes,
+                            &CaseFigures::bubble_fraction, &CaseFigures::collective_time_s}) {
     out.*figure = measured.*figure;
   }
   return out;
@@ -89,8 +88,7 @@ Errors no_suite_in_common(const std::vector<std::string>& suites, const Baseline
 // bubbles nor groups.
 bool follows_from_cases(std::string_view metric) {
   return metric.starts_with("step_time.") || metric.starts_with("peak_memory.") ||
-         metric.starts_with("collective_time.") ||
-         metric == "failed" || metric == "not_supported";
+         metric.starts_with("collective_time.") || metric == "failed" || metric == "not_supported";
 }
 
 void compare_rows(const Summary& summary, const Baseline& baseline, bool all_figures,

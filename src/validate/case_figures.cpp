@@ -39,8 +39,8 @@ bool read_json(const JsonValue& value, CollectiveTime& out) {
 Json written_json(const CollectiveTime& value) { return {value.bytes, value.time_us}; }
 
 void CaseFigures::check(const JsonValue& value) const {
-  const bool measured = tells_time() || peak_memory_bytes || bubble_fraction ||
-                        !times_us.empty() || collective_time_s;
+  const bool measured = tells_time() || peak_memory_bytes || bubble_fraction || !times_us.empty() ||
+                        collective_time_s;
   if (value.is_object() && !measured && !out_of_memory && says_how_alone(value.raw())) {
     value.fail(ErrorCode::kMissingKey, "a case needs one measured figure or more",
                "a time, a throughput, memory or a bubble");
@@ -109,8 +109,9 @@ Rows CaseFigures::fields() {
       row<&F::out_of_memory>("out_of_memory")
           .unless_usual()
           .says("it ran out of memory, and nothing was measured"),
-      row<&F::times_us>("times_us").unless_usual().says(
-          "of a collective by size, rising: bytes as nccl-tests counts them, microseconds"),
+      row<&F::times_us>("times_us")
+          .unless_usual()
+          .says("of a collective by size, rising: bytes as nccl-tests counts them, microseconds"),
       positive(row<&F::collective_time_s>("collective_time_s"))};
   return rows_of<F>(all);
 }

@@ -36,7 +36,7 @@ struct CaseFigures {
   std::optional<double> mfu = {};
   std::optional<double> peak_memory_bytes = {};
   std::optional<double> bubble_fraction = {};
-  bool out_of_memory = false;  // it ran out of memory, and nothing else was measured
+  bool out_of_memory = false;                 // it ran out of memory, and nothing else was measured
   std::vector<CollectiveTime> times_us = {};  // of a collective, by size
   std::optional<double> collective_time_s = {};  // of a case that has become one for each size
 

@@ -6,17 +6,18 @@
 #include <exception>
 #include <new>
 
+#include "cluster/cluster.h"
 #include "core/gathered_errors.h"
 #include "core/json.h"
 #include "core/machine_errors.h"
 #include "core/parallel.h"
-#include "cluster/cluster.h"
 #include "cost/profile.h"
 #include "layout/read_scenario.h"
 #include "layout/scenario.h"
 #include "predict/choose_profile.h"
 #include "predict/mechanisms.h"
 #include "predict/prediction.h"
+#include "validate/collective_forecast.h"
 
 namespace stepcast {
 namespace {
@@ -85,8 +86,7 @@ Errors predict_case(const Suite& suite, const SuiteCase& test_case, const DataFo
 }
 
 // Curves that were made of what the publisher measured.
-std::vector<std::string> tables_of(const std::string& publisher,
-                                   const std::vector<Suite>& suites) {
+std::vector<std::string> tables_of(const std::string& publisher, const std::vector<Suite>& suites) {
   std::vector<std::string> out;
   for (const Suite& suite : suites) {
     for (const SuiteCase& one : suite.cases) {

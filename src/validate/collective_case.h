@@ -8,15 +8,10 @@
 #include <vector>
 
 #include "core/quantity.h"
-#include "core/result.h"
-#include "cost/collective_curve.h"
 #include "operation/collective_kind.h"
 
 namespace stepcast {
 
-class JsonDocument;
-struct Cluster;
-struct DataFolders;
 struct Rows;  // core/rows.h
 
 // The library took this algorithm for messages of these sizes, as the source names it.
@@ -45,24 +40,6 @@ struct CollectiveCase {
 // Bandwidth decides such a message's time, latency that of shorter ones.
 inline constexpr ByteCount kLongMessage = 16 * 1024 * 1024;
 inline bool is_long_message(ByteCount bytes) { return bytes >= kLongMessage; }
-std::string size_text(ByteCount bytes);                // "16MiB", "1000B"
-
-// The cluster of a case, with the software that its scenario states.
-Result<Cluster> read_collective_scenario(JsonDocument& document, const DataFolders& folders);
-
-// The measured curves without those of these names, and of `table` without its sample at `size`:
-// a time that is forecast by itself proves nothing.
-std::vector<CollectiveCurve> curves_without(const std::vector<CollectiveCurve>& curves,
-                                            const std::string& table, ByteCount size,
-                                            const std::vector<std::string>& left_out);
-
-struct CollectiveForecast {
-  Seconds time;
-  std::string algorithm;  // "nvls-tree"
-  std::string protocol;
-  std::string curve;  // behind the price; empty: none
-};
-Result<CollectiveForecast> forecast_collective(const CollectiveCase& one, const Cluster& cluster,
-                                               std::vector<CollectiveCurve> curves);
+std::string size_text(ByteCount bytes);  // "16MiB", "1000B"
 
 }  // namespace stepcast

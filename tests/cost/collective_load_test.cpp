@@ -73,8 +73,8 @@ TEST(LinkLoad, RingOfOneGpuPerNodePassesItsNic) {
   EXPECT_TRUE(weights_of(cluster, loads, LinkKind::kNvlink).empty());
 }
 
-// Aggregated trees hand on as much as a ring, (n-1)/n, whatever the number of ranks: 5 send one part
-// over 4 and 2 places each, then two over 1 (1 + 1 + 2 of 5).
+// Aggregated trees hand on as much as a ring, (n-1)/n, whatever the number of ranks: 5 send one
+// part 4 places on and two 2 places on, and have one more to send to the next (1 + 2 + 1 of 5).
 TEST(LinkLoad, AggregatedTreesMoveWhatARingMoves) {
   for (const std::int64_t n : {2, 4, 5}) {
     const Cluster cluster = cluster_of(a100(n));

@@ -124,9 +124,9 @@ TEST(NcclVersions, AreAs228WhereNothingIsStated) {
   }
 }
 
-// One GPU a node, a gather of 1 MiB among 64: a ring's 63 steps of 14 us (4 under LL128, 5 under LL)
-// are more than 8 + 6 x 14/3.5 + 64 x 2.8 = 211.2 us. PAT came with 2.23, moves 0.85 of the bus there
-// and 0.75 since, and is not for groups with two GPUs on a node or for all-reduces.
+// One GPU a node, a gather of 1 MiB among 64: a ring's 63 steps of 14 us (8.5 under LL128, 5 under
+// LL) are more than 8 + 6 x 14/3.5 + 64 x 2.8 = 211.2 us. PAT came with 2.23, moves 0.85 of the bus
+// there and 0.75 since, and is not for groups with two GPUs on a node or for all-reduces.
 TEST(NcclVersions, GatherOneGpuANodeOverAggregatedTreesSince223) {
   const auto graph = [](const char* version, std::int64_t of_node) {
     ClusterSpec spec = h100(64);

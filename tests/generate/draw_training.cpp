@@ -153,8 +153,8 @@ void draw_mode_and_attention(Draw& draw, Sketch& s) {
 // The library and its environment.
 void draw_software(Draw& draw, Sketch& s) {
   if (!draw.chance(0.12)) return;
-  s.set("software.nccl", draw.word({"2.18", "2.19.4", "2.21", "2.23", "2.26", "2.28", "2.30", "2.31",
-                                    "2024-04", "nvcr.io/nvidia/pytorch:25.04-py3"}));
+  s.set("software.nccl", draw.word({"2.18", "2.19.4", "2.21", "2.23", "2.26", "2.28", "2.30",
+                                    "2.31", "2024-04", "nvcr.io/nvidia/pytorch:25.04-py3"}));
   if (draw.chance(0.2)) {
     s.set("software.NCCL_ALGO",
           draw.word({"ring", "ring,tree", "^nvls", "^pat", "allgather:pat,ring;allreduce:tree"}));

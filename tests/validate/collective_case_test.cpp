@@ -10,6 +10,7 @@
 #include "scenario_from.h"
 #include "validate/baseline.h"
 #include "validate/check.h"
+#include "validate/collective_forecast.h"
 #include "validate/documents.h"
 
 namespace stepcast {
@@ -112,10 +113,10 @@ TEST(CollectiveCase, IsForecastWithoutItsOwnTime) {
 TEST(CollectiveCase, IsForecastWithoutItsPublishersTables) {
   CheckOptions options;
   options.publisher_left_out = true;
-  const CaseResult one = checked(suite_with("[[33554432, 196.1]]",
-                                            R"(, "table": "h100x8-all-reduce-p5")",
-                                            R"({"base": "aws-p5", "nodes": 1})"),
-                                 options);
+  const CaseResult one =
+      checked(suite_with("[[33554432, 196.1]]", R"(, "table": "h100x8-all-reduce-p5")",
+                         R"({"base": "aws-p5", "nodes": 1})"),
+              options);
   EXPECT_NE(one.collective->curve, "h100x8-all-reduce-p5");
 }
 

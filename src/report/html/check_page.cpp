@@ -82,12 +82,13 @@ Section summary_section(const Summary& summary) {
   return {"summary-section", "Errors", body};
 }
 
-// Of a step, or of a collective by itself.
+// A step's time, or that of a collective by itself.
 struct ComparedTime {
   double predicted_s, measured_s, error;
 };
 std::optional<ComparedTime> compared_time(const CaseResult& result) {
-  const auto value = result.collective ? &CaseFigures::collective_time_s : &CaseFigures::step_time_s;
+  const auto value =
+      result.collective ? &CaseFigures::collective_time_s : &CaseFigures::step_time_s;
   const auto error = result.collective ? result.errors.collective_time : result.errors.step_time;
   if (!error) return std::nullopt;
   return ComparedTime{*((*result.predicted).*value), *(result.measured.*value), *error};
@@ -102,11 +103,11 @@ Section scatter_section(const CheckReport& report) {
     errors.push_back(time->error);
     ScatterSeries& series = by_suite[result.suite];
     series.label = result.suite;
-    series.points.push_back({time->measured_s, time->predicted_s,
-                             fmt::format("{}: {} predicted, {} measured ({})", result.id,
-                                         time_text(Seconds(time->predicted_s)),
-                                         time_text(Seconds(time->measured_s)),
-                                         signed_percent_text(time->error))});
+    series.points.push_back(
+        {time->measured_s, time->predicted_s,
+         fmt::format("{}: {} predicted, {} measured ({})", result.id,
+                     time_text(Seconds(time->predicted_s)), time_text(Seconds(time->measured_s)),
+                     signed_percent_text(time->error))});
   }
   Scatter scatter;
   scatter.label = fmt::format("Predicted against measured time of {} cases", errors.size());
