@@ -88,14 +88,15 @@ TextTable summary_table(const Summary& summary, bool tags) {
 }
 
 // Collectives by vendor and network and by size, as the median hides neither in the other.
-TextTable collective_table(const CheckReport& report) {
+TextTable collective_table(const CheckReport& report, bool tags) {
   std::map<std::string, std::map<std::string, std::vector<const CaseResult*>>> rows;
   for (const CaseResult& result : report.cases) {
     if (!result.collective) continue;
     const char* size = is_long_message(result.collective->bytes) ? "16 MiB and more" : "smaller";
-    for (const std::string& fabric : {result.collective->fabric, std::string("all")}) {
-      rows[fabric][size].push_back(&result);
-    }
+    rows[result.collective->fabric][size].push_back(&result);
+    rows["all"][size].push_back(&result);
+    if (!tags) continue;
+    for (const std::string& tag : result.tags) rows["tag " + tag][size].push_back(&result);
   }
   TextTable table({{"fabric", Align::kLeft},
                    {"size", Align::kLeft},
@@ -259,7 +260,7 @@ std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate
   if (is_of_steps(every) || report.summary.fitted) {
     add("Errors of step time, peak memory and bubble", summary_table(report.summary, view.tags));
   }
-  add("Errors of collectives", collective_table(report));
+  add("Errors of collectives", collective_table(report, view.tags));
   if (!view.summary_only) {
     add("Largest errors of step time", worst_table(report, view.worst, judged("step_time")));
     add("Largest errors of collectives",

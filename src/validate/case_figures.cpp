@@ -112,7 +112,8 @@ Rows CaseFigures::fields() {
       row<&F::times_us>("times_us")
           .unless_usual()
           .says("of a collective by size, rising: bytes as nccl-tests counts them, microseconds"),
-      positive(row<&F::collective_time_s>("collective_time_s"))};
+      positive(row<&F::collective_time_s>("collective_time_s"))
+          .says("of one size, in a baseline; a suite lists `times_us`")};
   return rows_of<F>(all);
 }
 

@@ -28,7 +28,7 @@ const std::vector<std::string>& algorithm_names() {
 
 std::string CollectiveCase::algorithm() const {
   for (const NamedAlgorithm& one : algorithms) {
-    if (bytes >= one.from_bytes && bytes <= one.to_bytes) return one.name;
+    if (bytes >= one.from_bytes && bytes <= one.to_bytes.value_or(bytes)) return one.name;
   }
   return "";
 }

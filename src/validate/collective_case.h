@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct Rows;  // core/rows.h
 struct NamedAlgorithm {
   std::string name;  // "ring"
   std::int64_t from_bytes = 1;
-  std::int64_t to_bytes = INT64_MAX;
+  std::optional<std::int64_t> to_bytes;
 
   static Rows fields();
 };
