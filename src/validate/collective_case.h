@@ -19,7 +19,7 @@ struct Rows;  // core/rows.h
 struct NamedAlgorithm {
   std::string name;  // "ring"
   std::int64_t from_bytes = 1;
-  std::optional<std::int64_t> to_bytes;
+  std::optional<std::int64_t> to_bytes = {};
 
   static Rows fields();
 };
