@@ -176,6 +176,19 @@ TEST(NcclVersions, ChangeTheChoiceAndNotTheWires) {
   EXPECT_EQ(before.bandwidth, now.bandwidth);
 }
 
+// 2.20 was the first that takes a rack of NVLink for a node, and shut NVLS and NVLSTree on it.
+TEST(NcclVersions, ReduceInTheSwitchesOfARackSince221) {
+  const auto heads = [](const char* version, std::int64_t nodes_of_domain) {
+    ClusterSpec spec = h100(2);
+    spec.nvlink_domain_nodes = nodes_of_domain;
+    spec.nccl = *software(std::string(R"({"nccl": ")") + version + "\"}");
+    return nccl_graph(spec, {16, 1, 16, 16, 0}).nvls.count;
+  };
+  EXPECT_EQ(heads("2.20.5", 2), 0);
+  EXPECT_GT(heads("2.20.5", 1), 0);
+  EXPECT_GT(heads("2.21", 2), 0);
+}
+
 // Images of NVIDIA's are named by year and month.
 TEST(NcclVersions, FollowTheMonthOfAContainer) {
   const auto minor = [](const std::string& text) {
