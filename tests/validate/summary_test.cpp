@@ -117,6 +117,9 @@ TEST(SummaryMetrics, AnswerToEveryNameThatIsListed) {
   CaseResult full = made_case("a", 1, 1);
   full.errors.peak_memory = 0.1;
   full.errors.bubble_fraction = 0.1;
+  full.errors.collective_time = 0.1;
+  full.collective.emplace();
+  full.collective->algorithm = full.collective->named_algorithm = "ring";
   const Summary summary = summarise({full, made_case("b", 2, 2)});
   for (const std::string& name : metric_names()) {
     EXPECT_TRUE(metric_of(summary.all, name)) << name;
