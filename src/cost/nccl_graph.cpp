@@ -226,7 +226,8 @@ NcclGraph nccl_graph(const ClusterSpec& cluster, const GroupShape& group) {
   }
   // The first version that knew racks of NVLink did not reduce in their switches.
   const bool is_first_rack = cluster.nvlink_domain_nodes > 1 && graph.settings.minor == 20;
-  if (graph.settings.nvls.value_or(!is_first_rack)) graph.nvls = nvls_channels(cluster, group, graph.ring);
+  if (graph.settings.nvls.value_or(!is_first_rack))
+    graph.nvls = nvls_channels(cluster, group, graph.ring);
   graph.run_channels = run_channels(graph);
   graph.run_channels_nvls = run_channels_nvls(graph);
   return graph;
