@@ -26,7 +26,7 @@ Form form_of(const std::string& text) {
 
 // The text of a file that may be packed.
 Result<std::string> read_unpacked(const std::string& file) {
-  auto text = read_text_file(file, {.most_bytes = kMostTraceBytes});
+  auto text = read_text_file(file, {.most_bytes = kMostTraceBytes, .may_be_packed = true});
   if (!text || !text->starts_with(kGzipMark)) return text;
   std::string out;
   bool is_too_large = false;

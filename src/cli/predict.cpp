@@ -17,6 +17,7 @@
 #include "report/choice_words.h"
 #include "report/forecast_report.h"
 #include "report/memory_timeline.h"
+#include "report/number_text.h"
 #include "report/prediction_table.h"
 #include "report/trace.h"
 
@@ -89,7 +90,7 @@ Errors note_choices(const PredictFlags& flags, const Scenario& stated, const Sce
   return {};
 }
 
-// The scenario with the changes of --what-if.
+// The scenario with the changes of --what-if. Tells what they do to the step.
 Result<Scenario> read_changed(const PredictFlags& flags, const DataFolders& folders) {
   auto stated = scenario_from_flags(flags.scenario, folders);
   if (!stated || flags.what_if.empty()) return stated;
@@ -97,7 +98,30 @@ Result<Scenario> read_changed(const PredictFlags& flags, const DataFolders& fold
   if (!scenario) return scenario;
   Errors errors = note_choices(flags, *stated, *scenario, folders);
   if (!errors.empty()) return failure(std::move(errors));
+  const auto before = predict(*stated, folders), after = predict(*scenario, folders);
+  if (!before) return failure(before.error());
+  if (!after) return failure(after.error());
+  const std::string was = time_text(before->step_time), is = time_text(after->step_time);
+  const char* nothing =
+      ", which binds nothing here (--explain tells the link that binds a message)";
+  note(flags.output,
+       fmt::format("note: with {} a step takes {}, and {} without{}",
+                   fmt::join(flags.what_if, ", "), is, was, was == is ? nothing : ""));
   return scenario;
+}
+
+// Prices count for a whole run. A flag that changes nothing is a mistake.
+Errors without_a_run(const PredictFlags& flags, const Scenario& scenario) {
+  if (scenario.run && scenario.run->tokens) return {};
+  const char* named = !flags.prices.empty() ? "--prices" : flags.scenario.spot ? "--spot" : nullptr;
+  if (named == nullptr) {
+    if (scenario.run && scenario.run->price_per_gpu_hour) {
+      note(flags.output, "note: a price counts for a whole run (--tokens), and this is one step");
+    }
+    return {};
+  }
+  return {{ErrorCode::kIllegal, "counts for a whole run, and this is one step", "", named,
+           "say how long it trains: --tokens, --examples or --epochs"}};
 }
 
 Errors plan_output(PredictFlags& flags, Output& output) {
@@ -122,6 +146,8 @@ int run_predict(PredictFlags& flags) {
   const auto scenario = read_changed(flags, data->folders);
   if (!scenario) return report_errors(scenario.error());
   note_readings(flags.output, {&*scenario});
+  errors = without_a_run(flags, *scenario);
+  if (!errors.empty()) return report_errors(errors);
 
   const auto prediction = predict(*scenario, data->folders, options_of(flags));
   if (!prediction) return report_errors(prediction.error());

@@ -62,20 +62,27 @@ std::string left_out_words(const ImportedLog& imported) {
   return parts.empty() ? "none is left out" : fmt::format("left out: {}", fmt::join(parts, ", "));
 }
 
-// The files of a folder, sorted, so that a suite is the same on every machine.
-Result<std::vector<std::string>> files_in(const std::string& folder) {
-  std::vector<std::string> out;
+// Those of a folder, sorted, so that a suite is the same on every machine.
+struct FolderContent {
+  std::vector<std::string> files, folders;
+};
+
+Result<FolderContent> content_of(const std::string& folder) {
+  FolderContent out;
   std::error_code failed;
   for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
     std::error_code none;
     const std::string name = at->path().filename().string();
-    if (!name.starts_with('.') && at->is_regular_file(none)) out.push_back(at->path().string());
+    if (name.starts_with('.')) continue;
+    if (at->is_regular_file(none)) out.files.push_back(at->path().string());
+    if (at->is_directory(none)) out.folders.push_back(at->path().string());
   }
   if (failed) {
     return failure({ErrorCode::kIo, fmt::format("cannot be read: {}", failed.message()), folder, "",
                     "check the path"});
   }
-  std::ranges::sort(out);
+  std::ranges::sort(out.files);
+  std::ranges::sort(out.folders);
   return out;
 }
 
@@ -84,41 +91,65 @@ struct FoundLog {
   bool is_named = false;  // by its own name, not by that of its folder
 };
 
-// Files as they are named; of a folder, its files that tell steps.
-Result<std::vector<FoundLog>> find_logs(const std::vector<std::string>& paths) {
-  std::vector<FoundLog> out;
-  Errors errors;
-  const auto add = [&](const std::string& file, bool is_named) {
+struct FoundLogs {
+  std::vector<FoundLog> logs;
+  Errors left_out;  // of folders: what is there and becomes no case
+};
+
+class LogFinder {
+ public:
+  // Files as they are named; of a folder, its files that tell steps.
+  Result<FoundLogs> find(const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
+      std::error_code none;
+      if (fs::is_directory(path, none)) {
+        add_folder(path);
+      } else {
+        add(path, true);
+      }
+    }
+    if (!errors_.empty()) return failure(std::move(errors_));
+    return std::move(out_);
+  }
+
+ private:
+  void add(const std::string& file, bool is_named) {
+    Errors& refused = is_named ? errors_ : out_.left_out;
     auto log = find_log(file);
     if (!log) {
-      append(errors, log.error());
+      append(refused, log.error());
     } else if (*log && !(*log)->steps.steps.empty()) {
-      out.push_back({std::move(**log), is_named});
-    } else if (is_named) {
-      errors.push_back(no_steps(*log ? &**log : nullptr, file));
-    }
-  };
-  for (const std::string& path : paths) {
-    std::error_code none;
-    if (!fs::is_directory(path, none)) {
-      add(path, true);
-      continue;
-    }
-    const auto files = files_in(path);
-    if (!files) {
-      append(errors, files.error());
-      continue;
-    }
-    const std::size_t before = out.size() + errors.size();
-    for (const std::string& file : *files) add(file, false);
-    if (out.size() + errors.size() == before) {
-      errors.push_back(
-          {ErrorCode::kNotFound, "holds no training log", path, "", "files with steps"});
+      out_.logs.push_back({std::move(**log), is_named});
+    } else {
+      refused.push_back(no_steps(*log ? &**log : nullptr, file));
+      if (!is_named) refused.back().hint.clear();  // a folder holds what it holds
     }
   }
-  if (!errors.empty()) return failure(std::move(errors));
-  return out;
-}
+
+  void add_folder(const std::string& folder) {
+    const auto content = content_of(folder);
+    if (!content) {
+      append(errors_, content.error());
+      return;
+    }
+    const std::size_t logs = out_.logs.size(), others = out_.left_out.size();
+    for (const std::string& file : content->files) add(file, false);
+    for (const std::string& inner : content->folders) {
+      out_.left_out.push_back({ErrorCode::kNotSupported, "is a folder in a folder", inner, "",
+                               "name it too, for the logs in it"});
+    }
+    if (out_.logs.size() > logs) return;
+    if (out_.left_out.size() == others) {
+      errors_.push_back(
+          {ErrorCode::kNotFound, "holds no training log", folder, "", "files with steps"});
+    }
+    errors_.insert(errors_.end(), out_.left_out.begin() + static_cast<std::ptrdiff_t>(others),
+                   out_.left_out.end());
+  }
+
+  FoundLogs out_;
+  Errors errors_;
+};
 
 // Names of files, and of their folders where two are called alike.
 std::vector<std::string> ids_of(const std::vector<FoundLog>& logs) {
@@ -222,24 +253,25 @@ Result<Written> suite_of_logs(const LogImport& flags, const std::vector<std::str
                               const DataFolders& folders, const OutputOptions& output) {
   auto suite = SuiteFile::open(suite_file);
   if (!suite) return failure(suite.error());
-  auto logs = find_logs(paths);
-  if (!logs) return failure(logs.error());
-  std::vector<std::string> ids = ids_of(*logs);
+  auto found = LogFinder().find(paths);
+  if (!found) return failure(found.error());
+  std::vector<FoundLog>& logs = found->logs;
+  std::vector<std::string> ids = ids_of(logs);
   if (!case_id.empty()) {
-    if (logs->size() != 1) {
+    if (logs.size() != 1) {
       return failure({ErrorCode::kIllegal,
                       fmt::format("names one case, and there are {}",
-                                  counted_text(static_cast<std::int64_t>(logs->size()), "log")),
+                                  counted_text(static_cast<std::int64_t>(logs.size()), "log")),
                       "", "--case", "give one log, or leave it out: cases are named after logs"});
     }
     ids.front() = case_id;
   }
   // One bad log of a folder leaves the others, and is named.
-  Errors errors, left_out;
+  Errors errors, left_out = std::move(found->left_out);
   std::vector<ImportedLog> read;
-  for (std::size_t i = 0; i < logs->size(); ++i) {
-    const bool is_named = (*logs)[i].is_named;
-    auto imported = import_log(flags, std::move((*logs)[i].log), folders, output);
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    const bool is_named = logs[i].is_named;
+    auto imported = import_log(flags, std::move(logs[i].log), folders, output);
     if (!imported) {
       append(is_named ? errors : left_out, imported.error());
       continue;

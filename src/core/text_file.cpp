@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "core/carried_files.h"
@@ -42,6 +43,18 @@ Error outside(const std::string& file) {
 Error too_large(const std::string& file, const ReadLimits& limits) {
   return {ErrorCode::kBadValue, fmt::format("is larger than {} MiB", limits.most_bytes >> 20), file,
           "", "no file of this kind is that large: check the path"};
+}
+
+// Says of its first bytes why a file is not text that is read here.
+std::optional<Error> no_text(std::string_view head, const std::string& file) {
+  if (head.starts_with("\x1f\x8b")) {
+    return Error{ErrorCode::kFormat, "is packed by gzip", file, "", "unpack it first: gunzip -k"};
+  }
+  if (head.starts_with("\xff\xfe") || head.starts_with("\xfe\xff")) {
+    return Error{ErrorCode::kFormat, "is text in UTF-16", file, "",
+                 "write it in UTF-8: iconv -f UTF-16 -t UTF-8"};
+  }
+  return std::nullopt;
 }
 
 // Whether something can be read from the pipe, or its last writer has gone.
@@ -171,6 +184,9 @@ Result<void> read_lines(const std::string& file, std::size_t longest, const Read
   std::string line;
   std::int64_t bytes = 0;
   for (auto kind = lines.next(line); kind != InputLines::Kind::kEnd; kind = lines.next(line)) {
+    if (bytes == 0) {
+      if (auto refused = no_text(line, file)) return failure(std::move(*refused));
+    }
     bytes += static_cast<std::int64_t>(line.size()) + 1;
     if (bytes > limits.most_bytes) return failure(too_large(file, limits));
     const bool is_too_long = kind == InputLines::Kind::kTooLong;
@@ -223,6 +239,9 @@ Result<std::string> read_open_file(int descriptor, const std::string& file,
     }
   }
   out.resize(size);
+  if (!limits.may_be_packed) {
+    if (auto refused = no_text(out, file)) return failure(std::move(*refused));
+  }
   return out;
 }
 

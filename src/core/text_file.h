@@ -14,11 +14,13 @@ namespace stepcast {
 struct ReadLimits {
   std::int64_t most_bytes = kMostFileBytes;
   double silence_s = kLongestSilence_s;  // of a pipe
+  bool may_be_packed = false;            // the caller unpacks it
 };
 
 // Files and pipes (as in `<(command)`) are read. An error says that it cannot be opened, is a
 // folder or a device, is too large, or is a pipe into which nobody writes; kIo alone says that the
-// file is there and the system does not let it be read. An empty file gives empty text.
+// file is there and the system does not let it be read. An empty file gives empty text. Text that
+// gzip packed, or that is in UTF-16, is refused by that name.
 Result<std::string> read_text_file(const std::string& file, const ReadLimits& limits = {});
 
 // The rest of an open file or pipe; `file` is its name in errors.

@@ -64,6 +64,12 @@ std::vector<std::string> log_findings(const LogReport& report) {
         "the run is slower than the last one, whatever the forecast says: look first at what "
         "changed between the two (image, driver, nodes, settings)");
   }
+  if (report.before && report.before->larger) {
+    out.push_back(
+        fmt::format("the run has a peak memory of {} GiB, and the last one had {}",
+                    gib_text(static_cast<ByteCount>(report.before->peak_memory_bytes)),
+                    gib_text(static_cast<ByteCount>(report.before->peak_memory_before_bytes))));
+  }
   if (is_inside(report)) {
     out.push_back(
         "the run is as fast as its forecast; what is left to win is in the list of "

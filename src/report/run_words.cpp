@@ -30,6 +30,11 @@ Json run_object(const RunVerdict& run) {
     out["change"] = run.change;
     out["allowed"] = run.allowed;
   }
+  if (run.peak_memory_before_bytes > 0) {
+    out["peak_memory_bytes"] = run.peak_memory_bytes;
+    out["peak_memory_before_bytes"] = run.peak_memory_before_bytes;
+    out["larger"] = run.larger;
+  }
   out["parted"] = run.parted;
   return out;
 }
@@ -70,6 +75,14 @@ std::vector<Finding> broken_runs(const std::vector<RunVerdict>& runs) {
     }
   }
   for (const RunVerdict& run : worst) {
+    if (!run.larger) continue;
+    const double was = run.peak_memory_before_bytes;
+    out.push_back({run.key, fmt::format("peak memory {} GiB, was {}: {:.1f} % more",
+                                        gib_text(static_cast<ByteCount>(run.peak_memory_bytes)),
+                                        gib_text(static_cast<ByteCount>(was)),
+                                        100 * (run.peak_memory_bytes / was - 1))});
+  }
+  for (const RunVerdict& run : worst) {
     if (!run.parted) continue;
     out.push_back({run.key, fmt::format("parted from its forecast of {}: now {:+.1f} %, outside of "
                                         "the interval",
@@ -95,7 +108,8 @@ std::string runs_line(const std::vector<RunVerdict>& runs) {
       out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, name_of(state));
     }
   }
-  return out;
+  const auto larger = std::ranges::count(runs, true, &RunVerdict::larger);
+  return larger > 0 ? fmt::format("{}, {} with more memory", out, larger) : out;
 }
 
 std::string forecasts_line(const std::vector<RunVerdict>& runs) {

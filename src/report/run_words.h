@@ -13,8 +13,8 @@ namespace stepcast {
 Json run_object(const RunVerdict& run);
 std::string run_words(const RunVerdict& run);  // "7.58 s, was 6.91 s: 9.7 % slower"
 
-// Findings that fail a gate: out of memory, slower, of other work, and then parted from their
-// forecast.
+// Findings that fail a gate: out of memory, slower, of other work, with more memory, and then
+// parted from their forecast.
 std::vector<Finding> broken_runs(const std::vector<RunVerdict>& runs);
 // A run that is faster is said, and no failure.
 std::vector<Finding> faster_runs(const std::vector<RunVerdict>& runs);

@@ -30,7 +30,7 @@ Errors two_of_one_name(const std::vector<Scenario>& scenarios) {
   for (const Scenario& scenario : scenarios) {
     if (names.insert(scenario.name()).second) continue;
     return {{ErrorCode::kIllegal, fmt::format("two scenarios are named '{}'", scenario.name()), "",
-             "", "Scenario::named gives one another name"}};
+             "", "give one of them another name"}};
   }
   return {};
 }

@@ -60,7 +60,7 @@ std::optional<RunVerdict> verdict_without_memory(const CaseResult& result,
 
 std::optional<StepRun> step_run_of(const CaseFigures& measured,
                                    const std::optional<RunWork>& work) {
-  StepRun out{0, error_of_median(measured), work};
+  StepRun out{0, error_of_median(measured), work, measured.peak_memory_bytes};
   if (measured.step_time_s) {
     out.step_time_s = *measured.step_time_s;
   } else if (measured.tokens_per_s_per_gpu && work) {
@@ -93,6 +93,10 @@ void compare_runs(const StepRun& now, const StepRun& before, double slower, RunV
   out.state = out.change > out.allowed    ? RunState::kSlower
               : out.change < -out.allowed ? RunState::kFaster
                                           : RunState::kSame;
+  if (!now.peak_memory_bytes || !before.peak_memory_bytes) return;
+  out.peak_memory_bytes = *now.peak_memory_bytes;
+  out.peak_memory_before_bytes = *before.peak_memory_bytes;
+  out.larger = out.peak_memory_bytes > out.peak_memory_before_bytes * (1 + kUsualLarger);
 }
 
 std::vector<RunVerdict> judge_runs(const CheckReport& report, const Baseline* baseline,
@@ -111,8 +115,9 @@ std::vector<RunVerdict> judge_runs(const CheckReport& report, const Baseline* ba
     run.inside = result.covered.value_or(false);
     const auto before = before_of(result, baseline);
     if (!before) continue;
-    compare_runs({*measured, error_of_median(result.measured), result.work}, before->run, slower,
-                 run);
+    compare_runs({*measured, error_of_median(result.measured), result.work,
+                  result.measured.peak_memory_bytes},
+                 before->run, slower, run);
     if (run.state == RunState::kOtherWork) continue;
     run.parted = has_parted(run, result, before->run, before->predicted_s, run.allowed);
   }

@@ -15,6 +15,9 @@ namespace stepcast {
 // So much slower than before is not told from chance: steps of equal runs on one cluster differ by
 // a few per cent.
 inline constexpr double kUsualSlower = 0.04;
+// So much more memory is not told from chance: the allocator's peaks of equal runs are alike where
+// no router deals the tokens, and differ by a few per cent where one does.
+inline constexpr double kUsualLarger = 0.05;
 
 enum class RunState { kFirst, kSame, kFaster, kSlower, kOtherWork, kOutOfMemory };
 const char* name_of(RunState state);  // "slower"
@@ -27,17 +30,22 @@ struct RunVerdict {
   double change = 0;       // relative; above 0 is slower
   double allowed = 0;      // the change that tolerance and spread leave
   std::string other;       // how the work differs
+  // Of runs of equal work that both tell it; else 0.
+  double peak_memory_bytes = 0;
+  double peak_memory_before_bytes = 0;
+  bool larger = false;  // by more than kUsualLarger
   // Against the forecast.
   std::optional<double> predicted_s;
   bool inside = false;  // of its interval
   bool parted = false;  // slower than the interval, and further off the forecast than before
 };
 
-// How long the median step of a run took.
+// How long the median step of a run took, and what memory it had.
 struct StepRun {
   double step_time_s = 0;
   double median_error = 0;      // relative (error_of_median)
   std::optional<RunWork> work;  // nothing: not known
+  std::optional<double> peak_memory_bytes = {};
 };
 // Fills in the state of a run and what led to it.
 void compare_runs(const StepRun& now, const StepRun& before, double slower, RunVerdict& out);

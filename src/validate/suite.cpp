@@ -162,7 +162,7 @@ Result<std::string> suite_file(const std::string& name_or_path, const std::strin
   }
   const std::string near = did_you_mean(name_or_path, *shipped);
   return failure({ErrorCode::kNotFound, fmt::format("there is no suite '{}'", name_or_path), "",
-                  "SUITE", near.empty() ? "a file, all, " + one_of(*shipped) : near});
+                  "SUITE", near.empty() ? "a file, or one of " + one_of(*shipped) : near});
 }
 
 Rows Convention::fields() {

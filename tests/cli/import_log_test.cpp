@@ -137,11 +137,18 @@ TEST(ImportLog, AFolderBecomesASuiteThatTheCheckReads) {
   write_file(logs + "/b.out",
              samples::kTorchtitanStart + samples::steps(samples::kTorchtitan2025, 1, 16));
   write_file(logs + "/notes.txt", "nothing of a run\n");
+  write_file(logs + "/c.log.gz", "\x1f\x8b\x08");
+  write_file(logs + "/two.log", megatron_log() + arguments("4"));
+  std::filesystem::create_directory(logs + "/older");
   const std::string suite = folder / "runs.json";
   const std::vector<std::string> words = {"import",  logs,  "--cluster", "dgx-h100",
                                           "--suite", suite, "--model",   "llama-3.1-8b"};
   const auto made = run(words);
   ASSERT_EQ(made.code, 0) << made.error;
+  for (const char* left_out : {"notes.txt: holds no step", "c.log.gz: is packed by gzip",
+                               "older: is a folder in a folder", "two.log: holds two runs"}) {
+    EXPECT_NE(made.error.find(left_out), std::string::npos) << left_out << '\n' << made.error;
+  }
   const json cases = json::parse(read_file(suite))["cases"];
   ASSERT_EQ(cases.size(), 2u);
   EXPECT_EQ(cases[0]["id"], "a");

@@ -48,6 +48,20 @@ TEST(TextFile, ThatIsTooLargeIsRefused) {
   EXPECT_NE(refusal_of(folder / "four", {.most_bytes = 3}), "");
 }
 
+TEST(TextFile, OtherThanPlainTextIsRefusedByItsName) {
+  const testing::TemporaryFolder folder;
+  folder.write("packed", "\x1f\x8b\x08 and more");
+  folder.write("wide", std::string("\xff\xfe{\0}\0", 6));
+  for (const char* name : {"packed", "wide"}) {
+    const std::string whole = refusal_of(folder / name);
+    EXPECT_NE(whole.find(name[0] == 'p' ? "gunzip -k" : "UTF-16"), std::string::npos) << whole;
+    const auto by_lines = read_lines(folder / name, 100, {}, [](const FileLine&) {});
+    ASSERT_FALSE(by_lines) << name;
+    EXPECT_EQ(to_string(by_lines.error().front()), whole);
+  }
+  EXPECT_TRUE(read_text_file(folder / "packed", {.may_be_packed = true}));
+}
+
 TEST(TextFile, DevicesAreRefused) {
   for (const char* device : {"/dev/zero", "/dev/urandom", "/dev/null"}) {
     EXPECT_EQ(refusal_of(device), std::string(device) + ": is a device (name a file or a pipe)");

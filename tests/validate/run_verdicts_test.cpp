@@ -61,6 +61,21 @@ TEST(RunVerdicts, LeaveWhatTheSpreadOfBothRunsExplains) {
   EXPECT_EQ(verdict_on(run_of(7 * 1.09, 0.1, 100), run_of(7, 0.1, 100)).state, RunState::kSlower);
 }
 
+TEST(RunVerdicts, TellRunsThatNeedMoreMemory) {
+  const auto with_memory = [](double bytes) {
+    CaseResult out = run_of(7);
+    out.measured.peak_memory_bytes = bytes;
+    return out;
+  };
+  const RunVerdict grown = verdict_on(with_memory(75e9), with_memory(52e9));
+  EXPECT_TRUE(grown.larger);
+  EXPECT_EQ(grown.state, RunState::kSame);
+  EXPECT_EQ(grown.peak_memory_before_bytes, 52e9);
+  EXPECT_FALSE(verdict_on(with_memory(1.049 * 52e9), with_memory(52e9)).larger);
+  EXPECT_FALSE(verdict_on(with_memory(40e9), with_memory(52e9)).larger);
+  EXPECT_FALSE(verdict_on(with_memory(75e9), run_of(7)).larger);  // nobody said what it was
+}
+
 TEST(RunVerdicts, DoNotCompareOtherWork) {
   CaseResult other = run_of(14);
   other.work->global_batch = 256;
