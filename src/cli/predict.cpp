@@ -146,9 +146,7 @@ int run_predict(PredictFlags& flags) {
   const auto scenario = read_changed(flags, data->folders);
   if (!scenario) return report_errors(scenario.error());
   note_readings(flags.output, {&*scenario});
-  errors = without_a_run(flags, *scenario);
-  if (!errors.empty()) return report_errors(errors);
-
+  if (errors = without_a_run(flags, *scenario); !errors.empty()) return report_errors(errors);
   const auto prediction = predict(*scenario, data->folders, options_of(flags));
   if (!prediction) return report_errors(prediction.error());
 

@@ -62,7 +62,7 @@ std::string left_out_words(const ImportedLog& imported) {
   return parts.empty() ? "none is left out" : fmt::format("left out: {}", fmt::join(parts, ", "));
 }
 
-// Those of a folder, sorted, so that a suite is the same on every machine.
+// Both sorted, so that a suite is the same on every machine.
 struct FolderContent {
   std::vector<std::string> files, folders;
 };

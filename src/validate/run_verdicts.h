@@ -30,7 +30,7 @@ struct RunVerdict {
   double change = 0;       // relative; above 0 is slower
   double allowed = 0;      // the change that tolerance and spread leave
   std::string other;       // how the work differs
-  // Of runs of equal work that both tell it; else 0.
+  // 0 unless both runs tell it and did equal work.
   double peak_memory_bytes = 0;
   double peak_memory_before_bytes = 0;
   bool larger = false;  // by more than kUsualLarger
