@@ -130,8 +130,11 @@ std::string offers_decision(const OffersReport& report) {
   const OfferLayout& best = *first.best;
   const RunForecast& run = best.run.forecast;
   const bool priced = best.run.terms.dollars_per_gpu_hour.has_value();
-  std::string out =
-      fmt::format("{} {} of {}: ", priced ? "Rent" : "Take", gpus_noun(first), first.request.label);
+  // Offers that keep the limits stand before those that do not.
+  const char* what = !meets_limits(best) ? "No offer keeps the limits. The first place is"
+                     : priced            ? "Rent"
+                                         : "Take";
+  std::string out = fmt::format("{} {} of {}: ", what, gpus_noun(first), first.request.label);
   if (run.length) {
     out += duration_text(Seconds(run.length->wall_s.value));
     if (run.length->dollars) out += ", " + dollars_text(run.length->dollars->value);
