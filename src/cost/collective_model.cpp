@@ -52,6 +52,10 @@ StoreKernels store_kernels(const Accelerator& accelerator) {
 // 7,168 (ROCm/mori@1084b514, ep8_mi350x_tuning_results.md), is 19 us and 388 GB/s, 0.96 of
 // what RCCL counts on.
 constexpr Seconds kMoriBase = 19.0_us;
+// Between two nodes of 8 MI355X 512 and 65,536 tokens in bf16 lie on a line of 87 us and 44.6 GB/s
+// of a NIC of 50 (ROCm/mori@ac97b1d6, EP16.en.md).
+constexpr Seconds kMoriRemote = 68.0_us;
+constexpr double kMoriNicPart = 44.6 / 50;
 
 // SMs of HybridEP, whose rows the engine of an SM moves (NVIDIA/Megatron-LM: moe_hybridep_num_sms).
 constexpr std::int64_t kExchangeSms = 16;
@@ -166,9 +170,12 @@ NcclEstimate CollectiveModel::exchange_once(std::int64_t copies, std::int64_t st
       group_.domains == 1 ? 0
                           : local * distinct_destinations(domains, k) * (domains - 1) / domains / k;
   double links = (nccl_scale_up_bandwidth(cluster_) * group_.scale_up_left).value();
-  Seconds base = kPairwiseBase + kPairwiseLocalPeer * (local - 1);
+  Seconds base = kPairwiseBase + kPairwiseLocalPeer * (local - 1), remote = kPairwiseRemotePeer;
+  double network = network_share().value();
   if (store_sms > 0 && graph_.rccl) {
     base = kMoriBase;
+    remote = kMoriRemote;
+    network *= kMoriNicPart;
   } else if (store_sms > 0) {
     const StoreKernels stores = store_kernels(cluster_.accelerator);
     links = std::min(links, static_cast<double>(store_sms) * stores.rate.value());
@@ -176,9 +183,8 @@ NcclEstimate CollectiveModel::exchange_once(std::int64_t copies, std::int64_t st
   }
   NcclEstimate result;
   result.algorithm = Algorithm::kPairwise;
-  result.latency = base + kPairwiseRemotePeer * (domains - 1);
-  result.bandwidth =
-      BytesPerSecond(1 / std::max(over_links / links, over_network / network_share().value()));
+  result.latency = base + remote * (domains - 1);
+  result.bandwidth = BytesPerSecond(1 / std::max(over_links / links, over_network / network));
   result.channels = store_sms > 0 ? store_sms : held_sms > 0 ? held_sms : kExchangeSms;
   return result;
 }

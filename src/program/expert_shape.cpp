@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cluster/gpu_architecture.h"
 #include "layout/scenario.h"
 #include "operation/distinct_destinations.h"
 
@@ -15,6 +16,10 @@ std::int64_t capacity(const Moe& moe, std::int64_t tokens) {
   const double fair = static_cast<double>(tokens * moe.top_k) / static_cast<double>(moe.experts);
   return static_cast<std::int64_t>(std::ceil(fair * moe.capacity_factor));
 }
+
+// Compute units of AMD that a port of DeepEP's kernels takes (AMD-AGI/Primus@18e5df3b,
+// docs/tech_blogs/moe_package_2.0: 80; ROCm/mori README@05bb5f40).
+constexpr std::int64_t kComputeUnits = 80;
 
 }  // namespace
 
@@ -48,6 +53,10 @@ ExpertShape::ExpertShape(const Scenario& scenario, const Shape& shape) {
   ups = (scenario.model.mlp == Mlp::kSwiglu ? 2 : 1) * ffn;
   dispatcher = moe.dispatcher;
   exchange_sms = moe.dispatcher_sms;
+  const bool on_amd = traits_of(scenario.cluster.spec.accelerator.architecture).runs_rccl;
+  if (exchange_sms == 0 && on_amd && dispatcher != MoeDispatcher::kHybridEp) {
+    exchange_sms = kComputeUnits;
+  }
   // Experts that lie as dense matrices do are reduced with them.
   const bool as_dense = ranks == 1 && tensor == layout.tp;
   replicas = as_dense ? AxisGroup::kData : AxisGroup::kExpertData;

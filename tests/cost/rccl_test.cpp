@@ -116,6 +116,20 @@ TEST(Rccl, ExchangesOfTokensAreBoundByTheMesh) {
   }
 }
 
+// 16 MI355X in two nodes, by the same kernels, to the experts in bf16 (EP16.en.md@ac97b1d6).
+TEST(Rccl, ExchangesOfTokensBetweenNodesAreBoundByTheNics) {
+  const Cluster cluster = cluster_from(R"("mi355x-8x2")");
+  const CollectiveModel model(cluster.spec, GroupShape{16, 2, 8, 8, 8});
+  const std::vector<std::pair<double, double>> measured = {{512, 250.24},    {4096, 1709.39},
+                                                           {8192, 3066.71},  {16384, 5716.82},
+                                                           {32768, 10944.2}, {65536, 21419.2}};
+  for (const auto& [tokens, microseconds] : measured) {
+    const Bytes rows(tokens * 8 * 7168 * 2);
+    const double forecast = model.exchange_once(8, 80).time(rows).value() * 1e6;
+    EXPECT_NEAR(forecast / microseconds, 1, 0.19) << tokens;
+  }
+}
+
 // The MI325X's nodes have their own NICs and stand in no curve: rings of 2, 4 and 8 nodes, 4 to 16
 // GiB (calibrate/published/collectives_rccl.json).
 TEST(Rccl, ForecastsNodesThatNoCurveWasMadeFrom) {

@@ -212,6 +212,8 @@ TEST(FrameworkAttention, TheKernelFollowsFrameworkReleaseAndDevice) {
   EXPECT_EQ(kernel(kFsdp, kAmpere), "fa2");
   EXPECT_EQ(kernel(kFsdp, kHopper, Release::of(2023, 10)), "fa1");
   EXPECT_EQ(kernel(kFsdp, GpuArchitecture::kBlackwell), "cudnn");
+  EXPECT_EQ(kernel(kFsdp, GpuArchitecture::kCdna3), "triton");
+  EXPECT_EQ(kernel(kMegatron, GpuArchitecture::kCdna3), "fa2");
   EXPECT_EQ(kernel(kDeepSpeed, kHopper), "fa2");
   EXPECT_EQ(kernel(kNative, kHopper), "");  // the one that the profile was measured with
 }

@@ -60,9 +60,11 @@ bool offers(ScheduleKind) { return true; }
 
 // torch.nn.functional.scaled_dot_product_attention took flash-attn's version 2 in PyTorch 2.2
 // (pytorch/pytorch, aten/src/ATen/native/transformers/cuda/flash_attn). cuDNN's kernels stand
-// behind it in the order of choice (sdp_utils.cpp).
+// behind it in the order of choice (sdp_utils.cpp). On AMD's GPUs it runs AOTriton's
+// (RL-Align/RL-Kernel issue 39, pytorch/pytorch issue 135431), and not flash-attn's.
 constexpr Release kSecondFlash = Release::of(2024, 1);
 const char* attention_kernel(Release release, GpuArchitecture architecture) {
+  if (traits_of(architecture).runs_rccl) return "triton";
   if (!traits_of(architecture).has_flash_attention) return "cudnn";
   return release.has(kSecondFlash) ? "fa2" : "fa1";
 }
