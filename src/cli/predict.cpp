@@ -9,6 +9,7 @@
 #include "cli/require.h"
 #include "cli/scenario_flags.h"
 #include "cli/stated_scenario.h"
+#include "plan/lost_part.h"
 #include "plan/offers/layout_ranking.h"
 #include "plan/what_if.h"
 #include "predict/choose_profile.h"
@@ -36,6 +37,7 @@ struct PredictFlags {
   std::string flops = name_of(FlopCount::kFull);
   std::uint64_t seed = 0;
   int threads = 0;
+  std::int64_t samples = 0;
   bool explain = false;
   bool pipeline = false;
   bool unfolded = false;
@@ -67,11 +69,21 @@ PredictOptions options_of(const PredictFlags& flags) {
   PredictOptions out = flags.options;
   out.fold = !flags.unfolded;
   out.contention = !flags.no_contention;
+  out.samples = {flags.samples, flags.seed, threads_of(flags.threads)};
   out.flops = flags.flops == name_of(FlopCount::kFull) ? FlopCount::kFull : FlopCount::kCausal;
   out.trace = !flags.trace.empty() || !flags.memory_timeline.empty() || !flags.html.empty() ||
               flags.pipeline;
   out.collectives = flags.explain || flags.output.format == "json" || out.trace;
   return out;
+}
+
+// "node3 and node4".
+std::string lost_parts(const PredictFlags& flags) {
+  std::vector<std::string> parts;
+  for (const std::string& text : flags.what_if) {
+    if (std::string part = lost_part_of(text); !part.empty()) parts.push_back(std::move(part));
+  }
+  return fmt::format("{}", fmt::join(parts, " and "));
 }
 
 // Tells what NCCL does otherwise on the changed cluster: such a change may cost some percent at
@@ -90,12 +102,18 @@ Errors note_choices(const PredictFlags& flags, const Scenario& stated, const Sce
   return {};
 }
 
-// The scenario with the changes of --what-if. Tells what they do to the step.
-Result<Scenario> read_changed(const PredictFlags& flags, const DataFolders& folders) {
+// The scenario with the changes of --what-if, and what they do to the step; `whole`: without them,
+// where a part fails.
+Result<Scenario> read_changed(const PredictFlags& flags, const DataFolders& folders,
+                              std::optional<Scenario>& whole) {
   auto stated = scenario_from_flags(flags.scenario, folders);
   if (!stated || flags.what_if.empty()) return stated;
-  auto scenario = apply_what_ifs(stated, flags.what_if);
+  auto scenario = apply_what_ifs(stated, flags.what_if, folders);
   if (!scenario) return scenario;
+  if (!lost_parts(flags).empty()) {
+    whole = std::move(*stated);
+    return scenario;
+  }
   Errors errors = note_choices(flags, *stated, *scenario, folders);
   if (!errors.empty()) return failure(std::move(errors));
   const auto before = predict(*stated, folders), after = predict(*scenario, folders);
@@ -136,6 +154,36 @@ Errors plan_output(PredictFlags& flags, Output& output) {
   return flags.require.read();
 }
 
+Result<Prediction> forecast_of_whole(const std::optional<Scenario>& whole,
+                                     const DataFolders& folders) {
+  return whole ? predict(*whole, folders) : Prediction{};
+}
+
+// Writes the files beside the forecast, and says so.
+int commit(PredictFlags& flags, Output& output, const ForecastReport& report,
+           const RunOutlook* outlook) {
+  std::size_t trace_bytes = 0;
+  if (!flags.trace.empty()) {
+    Written trace = trace_json(report.scenario, report.prediction);
+    trace_bytes = trace.text().size();
+    output.set_file(flags.trace, std::move(trace));
+  }
+  if (!flags.memory_timeline.empty()) {
+    output.set_file(flags.memory_timeline, flags.memory_timeline.ends_with(".json")
+                                               ? memory_timeline_json(report.prediction)
+                                               : memory_timeline_csv(report.prediction));
+  }
+  if (!flags.html.empty()) {
+    output.set_file(flags.html,
+                    prediction_html(report.scenario, report.prediction, outlook, report.recorded));
+  }
+  if (const int code = output.commit(); code != kOk) return code;
+  note_written(flags.output, flags.memory_timeline);
+  note_written(flags.output, flags.html);
+  if (!flags.trace.empty()) tell_trace(flags, trace_bytes);
+  return kOk;
+}
+
 int run_predict(PredictFlags& flags) {
   Output output;
   Errors errors = plan_output(flags, output);
@@ -143,13 +191,16 @@ int run_predict(PredictFlags& flags) {
   auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
   data->prices.own = flags.prices;
-  const auto scenario = read_changed(flags, data->folders);
+  std::optional<Scenario> whole;
+  const auto scenario = read_changed(flags, data->folders, whole);
   if (!scenario) return report_errors(scenario.error());
   note_readings(flags.output, {&*scenario});
   if (errors = without_a_run(flags, *scenario); !errors.empty()) return report_errors(errors);
   const auto prediction = predict(*scenario, data->folders, options_of(flags));
   if (!prediction) return report_errors(prediction.error());
 
+  const auto before = forecast_of_whole(whole, data->folders);
+  if (!before) return report_errors(before.error());
   std::optional<Profile> profile;
   if (flags.explain) {
     auto loaded = choose_profile(*scenario, data->folders);
@@ -168,31 +219,16 @@ int run_predict(PredictFlags& flags) {
   if (!errors.empty()) return report_errors(errors);
   const auto measured = MeasuredErrors::read(data->folders.profiles);
   if (!measured) return report_errors(measured.error());
-  const ForecastReport report{*scenario,
-                              *prediction,
-                              *run,
-                              recorded_runs(*scenario, *measured),
-                              profile ? &*profile : nullptr,
-                              flags.pipeline,
-                              flags.seed};
+  ForecastReport report{*scenario,
+                        *prediction,
+                        *run,
+                        recorded_runs(*scenario, *measured),
+                        profile ? &*profile : nullptr,
+                        flags.pipeline,
+                        flags.seed};
+  if (whole) report.loss.emplace(LossReport{lost_parts(flags), *whole, *before});
   output.set_main(flags.output, render(flags.output, report));
-  std::size_t trace_bytes = 0;
-  if (!flags.trace.empty()) {
-    Written trace = trace_json(*scenario, *prediction);
-    trace_bytes = trace.text().size();
-    output.set_file(flags.trace, std::move(trace));
-  }
-  if (!flags.memory_timeline.empty()) {
-    output.set_file(flags.memory_timeline, flags.memory_timeline.ends_with(".json")
-                                               ? memory_timeline_json(*prediction)
-                                               : memory_timeline_csv(*prediction));
-  }
-  if (!flags.html.empty())
-    output.set_file(flags.html, prediction_html(*scenario, *prediction, outlook, report.recorded));
-  if (const int code = output.commit(); code != kOk) return code;
-  note_written(flags.output, flags.memory_timeline);
-  note_written(flags.output, flags.html);
-  if (!flags.trace.empty()) tell_trace(flags, trace_bytes);
+  if (const int code = commit(flags, output, report, outlook); code != kOk) return code;
   return flags.require.code(prediction->fits ? kOk : kDoesNotFit);
 }
 
@@ -234,14 +270,17 @@ Command add_predict(CommandLine program) {
   app.add_switch(
       "--no-contention", flags->no_contention,
       "move every transfer as if alone on its links; the difference is what sharing costs");
-  app.add("--what-if", flags->what_if, "change the speed of a resource, for example nic=+20%")
+  app.add("--what-if", flags->what_if,
+          "change the speed of a resource, for example nic=+20%, or lose a part: fail=node3")
       .type_name("NAME=CHANGE")
       .one_word();
   // Flags that every forecasting verb takes, so that a script can pass them to each of them alike.
-  app.add("--seed", flags->seed, "seed of the run that --explain draws; nothing else is random")
+  app.add("--samples", flags->samples,
+          "draw so many steps with jitter: 5th, 50th and 95th percentile, and who cost what")
+      .within(0, 1'000'000);
+  app.add("--seed", flags->seed, "seed of --samples, and of the run that --explain draws")
       .shows_default();
-  app.add("--threads", flags->threads,
-          "accepted, as by every command that forecasts; one forecast uses one thread")
+  app.add("--threads", flags->threads, "that draw samples; one forecast uses one thread")
       .within(0, 4096)
       .shows_default();
   add_data_flag(app, flags->data);

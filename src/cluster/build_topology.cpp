@@ -164,10 +164,16 @@ Topology build_topology(const ClusterSpec& spec) {
                   "as many nodes as hold the GPUs");
   STEPCAST_ASSERT(spec.pod_nodes == 0 || spec.pod_nodes % spec.nodes_per_leaf_group == 0,
                   "a pod holds whole leaf groups");
-  if (spec.failed.empty()) return Builder(spec).build();
+  if (spec.failed.empty() && spec.other_gpus.empty()) return Builder(spec).build();
   ClusterSpec whole = spec;
   whole.gpus = gpus;
-  return without_failed(Builder(whole).build(), spec.failed);
+  Topology graph = Builder(whole).build();
+  for (const OtherGpus& others : spec.other_gpus) {
+    for (const VertexId gpu : gpus_of_part(others.part, graph)) {
+      graph.set_kind(gpu, {others.model});
+    }
+  }
+  return spec.failed.empty() ? graph : without_failed(graph, spec.failed);
 }
 
 }  // namespace stepcast

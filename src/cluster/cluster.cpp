@@ -40,8 +40,8 @@ Cluster read_whole(ObjectReader& reader, const std::string& topologies_folder,
     reader.fail("base", ErrorCode::kMissingKey, "is required and missing",
                 "the name of a cluster; one without a base starts with its accelerator");
   }
-  if (document.ok()) read_failed_fields(reader, spec);
-  reader.ignore("fail");
+  if (document.ok()) read_part_fields(reader, topologies_folder, spec);
+  for (const char* parts : {"fail", "accelerator_of"}) reader.ignore(parts);
   reader.finish();
   return out;
 }
@@ -129,8 +129,8 @@ Cluster read_based(ObjectReader& reader, const std::string& topologies_folder,
   if (of_card && !reader.has("nodes") && !reader.has("gpus")) spec.gpus = 1;
   share_memory(spec);
   check_shape(reader, spec);
-  if (document.ok()) read_failed_fields(reader, spec);
-  reader.ignore("fail");
+  if (document.ok()) read_part_fields(reader, topologies_folder, spec);
+  for (const char* parts : {"fail", "accelerator_of"}) reader.ignore(parts);
   reader.finish();
   return std::move(*loaded);
 }

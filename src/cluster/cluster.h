@@ -23,6 +23,12 @@ enum class ScaleUp { kNvSwitch, kNvlinkMesh, kPcie };  // how the GPUs of a node
 enum class Network { kInfiniband, kRoce, kEfa, kTcp, kSlingshot, kNone };
 enum class CpuVendor { kIntel, kAmd, kNvidia, kOther };
 
+// GPUs that are not of the cluster's accelerator: "node1" or "node0/gpu3".
+struct OtherGpus {
+  std::string part;
+  std::int32_t model;  // Cluster::accelerator() takes it
+};
+
 // Everything the graph is built from; the overrides of a scenario change these.
 struct ClusterSpec {
   std::string name;
@@ -33,6 +39,8 @@ struct ClusterSpec {
   std::string base;       // by which it is found again: a name or a path; empty: it is written out
   bool is_graph = false;  // given by its graph, from which the figures below are derived
   Accelerator accelerator;
+  std::vector<OtherGpus> other_gpus = {};       // of the graph that the figures below describe
+  std::vector<Accelerator> other_accelerators;  // that GPUs of the graph are of, each once
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 8;
   std::int64_t gpus = 8;                 // in use; the last node may be partly used
@@ -60,6 +68,9 @@ struct ClusterSpec {
   std::vector<FailedPart> failed;        // of the graph that the figures above describe
   std::int64_t failed_gpus = 0;          // of these, and not among `gpus`
   std::int64_t shared_cores = 0;         // that all devices compute on; 0: each computes alone
+  // Standard deviations, as parts of the mean: of what a pass takes from one time to the next, and
+  // of what it takes on one device and on another.
+  double jitter = 0, spread = 0;
   NcclSettings nccl = {};                // a scenario's `software` says it
   std::vector<std::string> sources;
   std::string notes;
@@ -75,8 +86,22 @@ struct Cluster {
   Topology topology;
 
   std::int64_t gpus() const { return spec.gpus; }
+  // That GPUs of this model are (GpuKind).
+  const Accelerator& accelerator(std::int32_t model) const {
+    return model == 0 ? spec.accelerator
+                      : spec.other_accelerators[static_cast<std::size_t>(model) - 1];
+  }
+  const Accelerator& accelerator(DeviceId device) const {
+    return accelerator(topology.kind(device).model);
+  }
   std::int64_t node_of(DeviceId device) const {
     return topology.vertices()[topology.gpus()[device.index()].index()].node;
+  }
+  // All of its accelerators, its own first.
+  std::vector<const Accelerator*> accelerators() const {
+    std::vector<const Accelerator*> out = {&spec.accelerator};
+    for (const Accelerator& other : spec.other_accelerators) out.push_back(&other);
+    return out;
   }
   // GPUs that reach each other without the network: a node, or an NVLink domain of several.
   std::int64_t domain_of(DeviceId device) const {

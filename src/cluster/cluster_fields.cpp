@@ -94,28 +94,18 @@ void set_rate(ObjectReader& reader, std::string_view key, BytesPerSecond& field)
   field = *rate;
 }
 
-void read_accelerator_field(ObjectReader& reader, const std::string& topologies_folder,
-                            Accelerator& accelerator) {
-  const auto value = reader.value("accelerator");
-  if (!value) return;
-  if (value->is_object()) {
-    accelerator = read_accelerator(*value);
-    return;
-  }
-  const auto name = value->text();
-  if (!name) return;
-  Result<Accelerator> found = find_accelerator(*name, topologies_folder);
-  if (found) {
-    accelerator = std::move(*found);
-    return;
-  }
+std::optional<Accelerator> named_accelerator(const JsonValue& value, const std::string& name,
+                                             const std::string& topologies_folder) {
+  Result<Accelerator> found = find_accelerator(name, topologies_folder);
+  if (found) return std::move(*found);
   for (const Error& error : found.error()) {
     if (error.file.empty()) {
-      value->fail(error.code, error.message, error.hint);
+      value.fail(error.code, error.message, error.hint);
     } else {
-      value->fail(error.code, to_string(error));
+      value.fail(error.code, to_string(error));
     }
   }
+  return std::nullopt;
 }
 
 // A job takes racks evenly, as schedulers place it that know of blocks (Slurm, topology/block and
@@ -169,7 +159,7 @@ void read_identity_fields(ObjectReader& reader, const std::string& topologies_fo
   set(spec.name, reader.text("name"));
   set(spec.title, reader.text("title"));
   set(spec.provider, reader.text("provider"));
-  read_accelerator_field(reader, topologies_folder, spec.accelerator);
+  set(spec.accelerator, read_accelerator_key(reader, topologies_folder));
   if (const auto cpu = reader.choice("cpu", cpu_names())) spec.cpu = static_cast<CpuVendor>(*cpu);
   if (const auto network = reader.choice("network", network_names())) {
     spec.network = static_cast<Network>(*network);
@@ -195,6 +185,8 @@ void read_identity_fields(ObjectReader& reader, const std::string& topologies_fo
                             spec.accelerator.name, spec.shared_cores),
                 "\"accelerator\": \"cpu\", or shared_cores 0");
   }
+  set(spec.jitter, reader.number("jitter", 0, 0.5));
+  set(spec.spread, reader.number("spread", 0, 0.5));
   if (reader.has("sources")) spec.sources = read_texts(reader, "sources");
   set(spec.notes, reader.text("notes"));
 }
@@ -249,10 +241,11 @@ void read_size_fields(ObjectReader& reader, ClusterSpec& spec) {
 
 namespace {
 
-std::vector<std::string> failed_texts(ObjectReader& reader) {
-  const auto value = reader.value("fail");
+// A list of texts, or one with commas.
+std::vector<std::string> listed_texts(ObjectReader& reader, const char* key) {
+  const auto value = reader.value(key);
   if (!value) return {};
-  if (!value->is_text()) return read_texts(reader, "fail");
+  if (!value->is_text()) return read_texts(reader, key);
   std::vector<std::string> out;
   const std::string text = value->text().value_or("");
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -279,11 +272,11 @@ std::optional<std::int32_t> node_without_gpu(const Topology& graph) {
 
 }  // namespace
 
-std::vector<FailedPart> read_failed(ObjectReader& reader, const std::vector<FailedPart>& of_base,
+std::vector<FailedPart> read_failed(ObjectReader& reader, const ClusterSpec& base,
                                     Topology& whole) {
-  std::vector<std::string> texts = failed_texts(reader);
+  std::vector<std::string> texts = listed_texts(reader, "fail");
   if (!reader.has("fail")) {
-    for (const FailedPart& part : of_base) texts.push_back(text_of(part));
+    for (const FailedPart& part : base.failed) texts.push_back(text_of(part));
   }
   std::vector<FailedPart> out;
   Errors errors;
@@ -298,10 +291,19 @@ std::vector<FailedPart> read_failed(ObjectReader& reader, const std::vector<Fail
   if (errors.empty() && !out.empty()) {
     Topology left = without_failed(whole, out);
     const auto node = node_without_gpu(left);
-    if (left.gpus().empty() || node) {
+    const auto last_node = [](const Topology& graph) {
+      return graph.gpus().empty() ? -1 : graph.vertices()[graph.gpus().back().index()].node;
+    };
+    const std::int32_t last = last_node(whole);
+    if (last_node(left) != last && !node && last >= base.nvlink_domain_nodes &&
+        base.nvlink_domain_nodes > 1) {
+      errors.push_back({ErrorCode::kNotSupported,
+                        "a node of one of several NVLink domains cannot be taken out yet", "", "",
+                        "take out its GPUs but one, or give fewer nodes"});
+    } else if (left.gpus().empty() || node) {
       errors.push_back({ErrorCode::kIllegal,
                         fmt::format("node{} has no GPU left", node.value_or(0)), "", "",
-                        "leave the node out"});
+                        fmt::format("node{} is the whole node", node.value_or(0))});
     } else {
       errors = left.check();
     }
@@ -311,14 +313,69 @@ std::vector<FailedPart> read_failed(ObjectReader& reader, const std::vector<Fail
   return errors.empty() ? out : std::vector<FailedPart>();
 }
 
-void read_failed_fields(ObjectReader& reader, ClusterSpec& spec) {
-  if (spec.failed.empty() && !reader.has("fail")) return;
+namespace {
+
+// "node1=a100-sxm4-80g": where the base's own file names some, what the reader says replaces them.
+void read_other_gpus(ObjectReader& reader, const std::string& topologies_folder,
+                     const Topology& graph, ClusterSpec& spec) {
+  const auto value = reader.value("accelerator_of");
+  if (!value) return;
+  spec.other_gpus.clear();
+  spec.other_accelerators.clear();
+  for (const std::string& text : listed_texts(reader, "accelerator_of")) {
+    const std::size_t equals = text.find('=');
+    const std::string part = text.substr(0, equals);
+    if (equals == std::string::npos || gpus_of_part(part, graph).empty()) {
+      value->fail(equals == std::string::npos ? ErrorCode::kBadValue : ErrorCode::kNotFound,
+                  fmt::format("'{}' names no GPUs and their accelerator", text),
+                  "a node or a GPU and what it is, as in node1=a100-sxm4-80g");
+      continue;
+    }
+    const auto found = named_accelerator(*value, text.substr(equals + 1), topologies_folder);
+    if (!found) continue;
+    if (found->is_cpu() || spec.accelerator.is_cpu()) {
+      value->fail(ErrorCode::kNotSupported, "a cluster of GPUs and processors as ranks", "");
+      continue;
+    }
+    spec.other_gpus.push_back({part, model_of(*found, spec)});
+  }
+}
+
+}  // namespace
+
+std::optional<Accelerator> read_accelerator_key(ObjectReader& reader,
+                                                const std::string& topologies_folder) {
+  const auto value = reader.value("accelerator");
+  if (!value) return std::nullopt;
+  if (value->is_object()) return read_accelerator(*value);
+  const auto name = value->text();
+  return name ? named_accelerator(*value, *name, topologies_folder) : std::nullopt;
+}
+
+std::int32_t model_of(const Accelerator& accelerator, ClusterSpec& spec) {
+  const auto is_it = [&](const Accelerator& other) {
+    return other.name == accelerator.name && other.found_as == accelerator.found_as;
+  };
+  if (is_it(spec.accelerator)) return 0;
+  std::vector<Accelerator>& others = spec.other_accelerators;
+  const auto known = std::ranges::find_if(others, is_it);
+  const auto place = static_cast<std::int32_t>(known - others.begin());
+  if (known == others.end()) others.push_back(accelerator);
+  return place + 1;
+}
+
+void read_part_fields(ObjectReader& reader, const std::string& topologies_folder,
+                      ClusterSpec& spec) {
+  const bool others = reader.has("accelerator_of") || !spec.other_gpus.empty();
+  if (!others && spec.failed.empty() && !reader.has("fail")) return;
   ClusterSpec sound = spec;
   sound.failed.clear();
   sound.failed_gpus = 0;
+  sound.other_gpus.clear();
   Topology graph = build_topology(sound);
+  read_other_gpus(reader, topologies_folder, graph, spec);
   const auto gpus = static_cast<std::int64_t>(graph.gpus().size());
-  spec.failed = read_failed(reader, spec.failed, graph);
+  spec.failed = read_failed(reader, spec, graph);
   spec.failed_gpus = gpus - static_cast<std::int64_t>(graph.gpus().size());
   spec.gpus = gpus - spec.failed_gpus;
 }

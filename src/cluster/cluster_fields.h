@@ -3,6 +3,8 @@
 // value it had, so a scenario's overrides are read by the same functions as the base they change.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@ namespace stepcast {
 
 class ObjectReader;
 class Topology;
+struct Accelerator;
 struct ClusterSpec;
 struct FailedPart;
 
@@ -30,11 +33,19 @@ void require_shape_fields(ObjectReader& reader, const ClusterSpec& spec);
 // `fail`, a list or one text with commas: takes what has failed out of `whole` and returns it, as
 // it is read back. What the base's own file says of failed parts holds where the reader says
 // nothing. Errors: parts that are not there, and what is then cut off.
-std::vector<FailedPart> read_failed(ObjectReader& reader, const std::vector<FailedPart>& of_base,
-                                    Topology& whole);
+std::vector<FailedPart> read_failed(ObjectReader& reader, const ClusterSpec& base, Topology& whole);
 
-// Does it for a regular cluster, whose other keys are read and sound.
-void read_failed_fields(ObjectReader& reader, ClusterSpec& spec);
+// Does it for a regular cluster, whose other keys are read and sound; and `accelerator_of`, which
+// names GPUs that are not of the cluster's accelerator.
+void read_part_fields(ObjectReader& reader, const std::string& topologies_folder,
+                      ClusterSpec& spec);
+
+// An accelerator under the key "accelerator", by name or written out; nothing where there is none.
+std::optional<Accelerator> read_accelerator_key(ObjectReader& reader,
+                                                const std::string& topologies_folder);
+
+// The model of GPUs that are of this accelerator (GpuKind), listed in `spec` where it is new.
+std::int32_t model_of(const Accelerator& accelerator, ClusterSpec& spec);
 
 // Values that are fine alone and contradict each other.
 void check_shape(ObjectReader& reader, const ClusterSpec& spec);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/assert.h"
@@ -26,8 +27,30 @@ std::optional<VertexId> vertex_named(const Topology& graph, std::string_view nam
 }
 
 struct Part {
-  VertexId one, other;  // `other` is not valid where the part is a vertex
+  VertexId one, other;     // `other` is not valid where the part is a vertex
+  std::int32_t node = -1;  // where it is a node, and no vertex
+
+  bool is_node() const { return node >= 0; }
+  bool is_gpu(const Topology& graph) const {
+    return !is_node() && !other.valid() && graph.vertices()[one.index()].kind == VertexKind::kGpu;
+  }
+  // All of it is taken out, or it computes more slowly.
+  bool computes(const Topology& graph) const { return is_node() || is_gpu(graph); }
+  bool holds(const Topology& graph, VertexId vertex) const {
+    return is_node() ? graph.vertices()[vertex.index()].node == node : vertex == one;
+  }
 };
+
+std::optional<std::int32_t> node_named(const Topology& graph, std::string_view name) {
+  constexpr std::string_view kNode = "node";
+  std::int32_t node = 0;
+  if (!name.starts_with(kNode)) return std::nullopt;
+  const char* end = name.data() + name.size();
+  const auto read = std::from_chars(name.data() + kNode.size(), end, node);
+  if (read.ec != std::errc() || read.ptr != end || node < 0) return std::nullopt;
+  const auto stands_there = [&](const Vertex& vertex) { return vertex.node == node; };
+  return std::ranges::any_of(graph.vertices(), stands_there) ? std::optional(node) : std::nullopt;
+}
 
 bool is_cable(const Topology& graph, VertexId one, VertexId other) {
   const LinkRange out = graph.out_links(one);
@@ -44,11 +67,13 @@ std::optional<Part> find_part(const Topology& graph, std::string_view text) {
     const auto other = vertex_named(graph, text.substr(dash + 1));
     if (one && other && is_cable(graph, *one, *other)) return Part{*one, *other};
   }
+  if (const auto node = node_named(graph, text)) return Part{{}, {}, *node};
   return std::nullopt;
 }
 
 // The cables that a failure of a vertex cuts: a NIC loses its cable and stays on PCIe.
 bool concerns(const Topology& graph, const Part& part, const Link& link) {
+  if (part.computes(graph)) return false;
   if (part.other.valid()) {
     return (link.from == part.one && link.to == part.other) ||
            (link.from == part.other && link.to == part.one);
@@ -74,9 +99,10 @@ Error no_part(std::string_view text, const Topology& graph) {
   }
   const std::string near = did_you_mean(text, names);
   return {ErrorCode::kNotFound, fmt::format("the cluster has no part '{}'", text), "", "",
-          near.empty() ? "node0/nic0, node0/gpu0 or two ends such as leaf0-spine0; topology show "
-                         "--format json lists them"
-                       : near};
+          near.empty()
+              ? "node0/nic0, node0/gpu0, node0 or two ends such as leaf0-spine0; topology show "
+                "--format json lists them"
+              : near};
 }
 
 std::optional<double> share_of(std::string_view text, BytesPerSecond whole) {
@@ -102,14 +128,16 @@ Result<FailedPart> parse_failed_part(std::string_view text, const Topology& whol
   FailedPart out{std::string(name), 0};
   if (equals == std::string_view::npos) return out;
   const std::string_view left = text.substr(equals + 1);
-  const bool gpu =
-      !part->other.valid() && whole.vertices()[part->one.index()].kind == VertexKind::kGpu;
-  const auto share = gpu ? std::nullopt : share_of(left, widest(whole, *part));
-  if (!share || !(*share >= 0) || !(*share <= 1)) {
-    return failure({ErrorCode::kBadValue, fmt::format("'{}' is not what is left of {}", left, name),
-                    "", "",
-                    gpu ? "a GPU is there or not: leave it out"
-                        : "a share such as 50%, or a rate up to its own such as \"100 Gb/s\""});
+  const bool computes = part->computes(whole);
+  const bool is_share = !computes || left.ends_with('%');
+  const auto share = is_share ? share_of(left, widest(whole, *part)) : std::nullopt;
+  // A GPU that crawls would take longer for a step than any clock runs.
+  const double least = computes ? 0.01 : 0;
+  if (!share || !(*share >= least) || !(*share <= 1)) {
+    return failure(
+        {ErrorCode::kBadValue, fmt::format("'{}' is not what is left of {}", left, name), "", "",
+         computes ? "a share of its speed from 1% on, such as 80%; alone it is gone"
+                  : "a share such as 50%, or a rate up to its own such as \"100 Gb/s\""});
   }
   out.left = *share;
   return out;
@@ -119,47 +147,102 @@ std::string text_of(const FailedPart& part) {
   return part.left > 0 ? fmt::format("{}={}%", part.part, 100 * part.left) : part.part;
 }
 
-Topology without_failed(const Topology& whole, const std::vector<FailedPart>& parts) {
-  std::vector<double> left(whole.links().size(), 1);
-  std::vector<bool> gone(whole.vertices().size(), false);
-  for (const FailedPart& failed : parts) {
-    const auto part = find_part(whole, failed.part);
-    STEPCAST_ASSERT(part.has_value(), "a failed part is one of the graph's");
-    const bool vertex = !part->other.valid();
-    if (vertex && whole.vertices()[part->one.index()].kind == VertexKind::kGpu) {
-      gone[part->one.index()] = true;
-    }
-    for (std::size_t i = 0; i < whole.links().size(); ++i) {
-      if (concerns(whole, *part, whole.links()[i])) left[i] *= failed.left;
-    }
-  }
-  // A switch all of whose cables are gone is gone with them.
-  std::vector<bool> linked(whole.vertices().size(), false);
-  for (std::size_t i = 0; i < whole.links().size(); ++i) {
-    const Link& link = whole.links()[i];
-    if (!(left[i] > 0) || gone[link.from.index()] || gone[link.to.index()]) continue;
-    linked[link.from.index()] = linked[link.to.index()] = true;
-  }
-  for (std::size_t i = 0; i < linked.size(); ++i) {
-    const bool gpu = whole.vertices()[i].kind == VertexKind::kGpu;
-    if (!gpu && !linked[i] && !whole.out_links(VertexId(i)).empty()) gone[i] = true;
-  }
-  Topology out;
-  out.reserve(whole.vertices().size(), whole.links().size());
-  std::vector<VertexId> now(whole.vertices().size());
-  for (std::size_t i = 0; i < whole.vertices().size(); ++i) {
-    if (gone[i]) continue;
-    // Names follow from kind, node and index, or were given.
-    now[i] = out.add_vertex(whole.vertices()[i], whole.given_name(VertexId(i)));
-  }
-  for (std::size_t i = 0; i < whole.links().size(); ++i) {
-    Link link = whole.links()[i];
-    link.from = now[link.from.index()];
-    link.to = now[link.to.index()];
-    link.capacity *= left[i];
-    if (left[i] > 0 && link.from.valid() && link.to.valid()) out.add_link(link);
+std::vector<VertexId> gpus_of_part(std::string_view name, const Topology& graph) {
+  std::vector<VertexId> out;
+  const auto part = find_part(graph, name);
+  if (!part || !part->computes(graph)) return out;
+  for (const VertexId gpu : graph.gpus()) {
+    if (part->holds(graph, gpu)) out.push_back(gpu);
   }
   return out;
+}
+
+namespace {
+
+// The parts of a graph that are left.
+class Remains {
+ public:
+  Remains(const Topology& whole, const std::vector<FailedPart>& parts)
+      : whole_(whole),
+        left_(whole.links().size(), 1),
+        speed_(whole.vertices().size(), 1),
+        gone_(whole.vertices().size(), false) {
+    for (const FailedPart& failed : parts) fail(failed);
+    drop_unlinked();
+  }
+
+  Topology graph() const {
+    Topology out;
+    out.reserve(whole_.vertices().size(), whole_.links().size());
+    std::vector<VertexId> now(whole_.vertices().size());
+    for (std::size_t i = 0; i < whole_.vertices().size(); ++i) {
+      if (gone_[i]) continue;
+      // Names follow from kind, node and index, or were given.
+      Vertex vertex = whole_.vertices()[i];
+      vertex.node -= static_cast<std::int32_t>(
+          std::ranges::count_if(gone_nodes_, [&](auto node) { return node < vertex.node; }));
+      now[i] = out.add_vertex(vertex, whole_.given_name(VertexId(i)));
+      if (vertex.kind != VertexKind::kGpu) continue;
+      GpuKind kind = whole_.kind(VertexId(i));
+      kind.speed *= speed_[i];
+      out.set_kind(now[i], kind);
+    }
+    for (std::size_t i = 0; i < whole_.links().size(); ++i) {
+      Link link = whole_.links()[i];
+      link.from = now[link.from.index()];
+      link.to = now[link.to.index()];
+      link.capacity *= left_[i];
+      if (left_[i] > 0 && link.from.valid() && link.to.valid()) out.add_link(link);
+    }
+    return out;
+  }
+
+ private:
+  void fail(const FailedPart& failed) {
+    const auto part = find_part(whole_, failed.part);
+    STEPCAST_ASSERT(part.has_value(), "a failed part is one of the graph's");
+    if (part->computes(whole_)) {
+      if (part->is_node() && !(failed.left > 0)) gone_nodes_.insert(part->node);
+      for (std::size_t i = 0; i < gone_.size(); ++i) {
+        if (!part->holds(whole_, VertexId(i))) continue;
+        speed_[i] *= failed.left;
+        if (!(failed.left > 0)) gone_[i] = true;
+      }
+      return;
+    }
+    for (std::size_t i = 0; i < left_.size(); ++i) {
+      if (concerns(whole_, *part, whole_.links()[i])) left_[i] *= failed.left;
+    }
+  }
+
+  // A switch all of whose cables are gone is gone with them, and so is one that a partly used node
+  // of a regular cluster, whose parts have no names of their own, has no cable to.
+  void drop_unlinked() {
+    std::vector<bool> linked(gone_.size(), false);
+    for (std::size_t i = 0; i < left_.size(); ++i) {
+      const Link& link = whole_.links()[i];
+      if (!(left_[i] > 0) || gone_[link.from.index()] || gone_[link.to.index()]) continue;
+      linked[link.from.index()] = linked[link.to.index()] = true;
+    }
+    for (std::size_t i = 0; i < linked.size(); ++i) {
+      const bool gpu = whole_.vertices()[i].kind == VertexKind::kGpu;
+      const VertexId id(i);
+      const bool had_links = !whole_.out_links(id).empty() || whole_.given_name(id).empty();
+      if (!gpu && !linked[i] && had_links) gone_[i] = true;
+    }
+  }
+
+  const Topology& whole_;
+  std::vector<double> left_;   // by link: of its capacity
+  std::vector<double> speed_;  // by vertex, of GPUs
+  std::vector<bool> gone_;     // by vertex
+  std::set<std::int32_t> gone_nodes_;
+};
+
+}  // namespace
+
+Topology without_failed(const Topology& whole, const std::vector<FailedPart>& parts) {
+  return Remains(whole, parts).graph();
 }
 
 }  // namespace stepcast

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a cluster that have failed or are slow: "node1/nic3", "node0/gpu4", "leaf0",
+// Parts of a cluster that have failed or are slow: "node1/nic3", "node0/gpu4", "node2", "leaf0",
 // "leaf0-spine0", and "node1/nic3=50%" or "node1/nic3=100 Gb/s" for what is left of its bandwidth.
+// "node0/gpu4=80%" and "node2=80%" are GPUs that compute at a share of their speed.
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@
 namespace stepcast {
 
 struct FailedPart {
-  std::string part;  // a vertex, or two of them joined by '-'
-  double left = 0;   // of the capacity of its cables; 0: they are gone, and a GPU is too
+  std::string part;  // a vertex, a node, or two vertices joined by '-'
+  double left = 0;   // of the capacity of its cables, of a GPU's speed; 0: gone, a GPU as well
 
   bool operator==(const FailedPart&) const = default;
 };
@@ -26,8 +27,11 @@ Result<FailedPart> parse_failed_part(std::string_view text, const Topology& whol
 // "node1/nic3=50%", as it is read back.
 std::string text_of(const FailedPart& part);
 
-// The graph without what has failed, its GPUs numbered anew; with cables that carry less where they
-// are slow. Every part has to be one of the graph's.
+// The GPUs of a part: those of a node, or one. None of another part, and of one that is not there.
+std::vector<VertexId> gpus_of_part(std::string_view name, const Topology& graph);
+
+// The graph without what has failed, its GPUs and nodes numbered anew; with cables that carry less
+// and GPUs that compute less where they are slow. Every part has to be one of the graph's.
 Topology without_failed(const Topology& whole, const std::vector<FailedPart>& parts);
 
 }  // namespace stepcast

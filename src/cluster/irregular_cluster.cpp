@@ -52,6 +52,7 @@ std::optional<LinkKind> link_kind(VertexKind a, VertexKind b) {
 struct NamedVertex {
   Vertex vertex;
   std::string name;
+  GpuKind kind = {};
 };
 
 class Reader {
@@ -70,7 +71,7 @@ class Reader {
     read_links();
     require_network();
     if (failed_) reader_.ignore("fail");
-    if (!failed_) spec.failed = read_failed(reader_, {}, cluster_.topology);
+    if (!failed_) spec.failed = read_failed(reader_, spec, cluster_.topology);
     reader_.finish();
     // If no GPU is left, read_failed() has said so.
     if (failed_ || cluster_.topology.gpus().empty()) return std::move(cluster_);
@@ -112,7 +113,9 @@ class Reader {
     std::map<std::pair<std::int32_t, VertexKind>, std::int32_t> count;
     for (NamedVertex& named : found) {
       named.vertex.index = count[{named.vertex.node, named.vertex.kind}]++;
-      ids_.emplace(named.name, cluster_.topology.add_vertex(named.vertex, named.name));
+      const VertexId id = cluster_.topology.add_vertex(named.vertex, named.name);
+      if (named.kind != GpuKind{}) cluster_.topology.set_kind(id, named.kind);
+      ids_.emplace(named.name, id);
     }
     const std::size_t gpus = cluster_.topology.gpus().size();
     if (gpus == 0) fail("vertices", ErrorCode::kIllegal, "there is no GPU", "\"kind\": \"gpu\"");
@@ -150,7 +153,28 @@ class Reader {
            "\"node\": 0 for the first");
     }
     out.vertex.node = static_cast<std::int32_t>(node.value_or(-1));
+    read_kind(reader, out);
     return out;
+  }
+
+  // Its accelerator, where that is not the cluster's, and its speed.
+  void read_kind(ObjectReader& reader, NamedVertex& out) {
+    const bool is_gpu = out.vertex.kind == VertexKind::kGpu;
+    for (const char* key : {"accelerator", "speed"}) {
+      if (is_gpu || !reader.has(key)) continue;
+      fail(reader, ErrorCode::kIllegal, fmt::format("'{}' has {} and is no GPU", out.name, key),
+           "only GPUs have it");
+      reader.ignore(key);
+    }
+    if (!is_gpu) return;
+    if (const auto speed = reader.number("speed", 0.01, 1)) out.kind.speed = *speed;
+    const auto accelerator = read_accelerator_key(reader, folder_);
+    if (!accelerator) return;
+    ClusterSpec& spec = cluster_.spec;
+    if (accelerator->is_cpu() != spec.accelerator.is_cpu()) {
+      fail(reader, ErrorCode::kNotSupported, "a cluster of GPUs and processors as ranks");
+    }
+    out.kind.model = model_of(*accelerator, spec);
   }
 
   void read_links() {

@@ -25,7 +25,8 @@ struct RepeatedUnits {
   }
 };
 
-// Finds the units of `devices` GPUs each, and checks them vertex by vertex and link by link.
+// Finds the units of `devices` GPUs each, and checks them vertex by vertex and link by link. GPUs
+// of several kinds make no units.
 RepeatedUnits find_units(const Topology& graph, std::int64_t devices);
 
 }  // namespace stepcast

@@ -83,6 +83,20 @@ void Topology::add_cable(const Link& link) {
   add_link(back);
 }
 
+void Topology::set_kind(VertexId gpu, const GpuKind& kind) {
+  STEPCAST_ASSERT(vertices_[gpu.index()].kind == VertexKind::kGpu, "only GPUs differ");
+  if (kind == GpuKind{}) {
+    kinds_.erase(gpu.value);
+  } else {
+    kinds_[gpu.value] = kind;
+  }
+}
+
+GpuKind Topology::kind(VertexId gpu) const {
+  const auto found = kinds_.find(gpu.value);
+  return found == kinds_.end() ? GpuKind{} : found->second;
+}
+
 void Topology::reserve(std::size_t vertices, std::size_t links) {
   vertices_.reserve(vertices);
   first_out_.reserve(vertices);

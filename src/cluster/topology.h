@@ -29,6 +29,13 @@ struct Vertex {
   std::int32_t index = 0;  // among its kind in the node (or in the fabric)
 };
 
+// Which GPU stands at a vertex, where not all are alike.
+struct GpuKind {
+  std::int32_t model = 0;  // into Cluster::accelerator(): 0 is the cluster's own
+  double speed = 1;        // the share that a slow one has left
+  auto operator<=>(const GpuKind&) const = default;
+};
+
 struct Link {
   VertexId from;
   VertexId to;
@@ -94,12 +101,17 @@ class Topology {
   LinkId add_link(const Link& link);  // one direction
   void add_cable(const Link& link);   // both directions
   void reserve(std::size_t vertices, std::size_t links);
+  void set_kind(VertexId gpu, const GpuKind& kind);
 
   const std::vector<Vertex>& vertices() const { return vertices_; }
   const std::vector<Link>& links() const { return links_; }
   const std::vector<VertexId>& gpus() const { return gpus_; }  // by DeviceId
   LinkRange out_links(VertexId vertex) const { return {first_out_[vertex.index()], next_out_}; }
   LinkRange in_links(VertexId vertex) const { return {first_in_[vertex.index()], next_in_}; }
+
+  bool is_uneven() const { return !kinds_.empty(); }  // a GPU is not as the others are
+  GpuKind kind(VertexId gpu) const;
+  GpuKind kind(DeviceId device) const { return kind(gpus_[device.index()]); }
 
   std::int32_t out_degree(VertexId vertex) const { return out_degree_[vertex.index()]; }
 
@@ -130,6 +142,7 @@ class Topology {
   std::vector<LinkId> next_out_;  // by link
   std::vector<LinkId> next_in_;
   std::unordered_map<std::int32_t, std::string> names_;
+  std::unordered_map<std::int32_t, GpuKind> kinds_;  // by vertex; those of no entry are ordinary
   bool joins_nodes_ = false;            // a link leads from one node into another, past no switch
   std::shared_ptr<RouteTable> routes_;  // of the graph as it is, for all copies of it
 };

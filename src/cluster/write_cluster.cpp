@@ -65,12 +65,16 @@ SortedJson to_json(const Accelerator& accelerator) {
   return out;
 }
 
-SortedJson vertices_of(const Topology& graph) {
+SortedJson vertices_of(const Cluster& cluster) {
+  const Topology& graph = cluster.topology;
   SortedJson out = SortedJson::array();
   for (std::size_t i = 0; i < graph.vertices().size(); ++i) {
     const Vertex& vertex = graph.vertices()[i];
     SortedJson one = {{"name", graph.name(VertexId(i))}, {"kind", name_of(vertex.kind)}};
     if (vertex.node >= 0) one["node"] = vertex.node;
+    const GpuKind kind = graph.kind(VertexId(i));
+    if (kind.model > 0) one["accelerator"] = to_json(cluster.accelerator(kind.model));
+    if (kind.speed < 1) one["speed"] = kind.speed;
     out.push_back(std::move(one));
   }
   return out;
@@ -123,10 +127,13 @@ SortedJson identity_of(const ClusterSpec& c) {
     if (rate.value() > 0) out[key] = rate_text(rate);
   }
   if (c.shared_cores > 0 || c.accelerator.is_cpu()) out["shared_cores"] = c.shared_cores;
+  if (c.jitter > 0) out["jitter"] = c.jitter;
+  if (c.spread > 0) out["spread"] = c.spread;
   return out;
 }
 
-SortedJson shape_of(const ClusterSpec& c) {
+SortedJson shape_of(const Cluster& cluster) {
+  const ClusterSpec& c = cluster.spec;
   SortedJson out = {{"gpus", c.gpus + c.failed_gpus},
                     {"gpus_per_node", c.gpus_per_node},
                     {"scale_up", name_of(c.scale_up)},
@@ -143,6 +150,11 @@ SortedJson shape_of(const ClusterSpec& c) {
                     {"pod_oversubscription", c.pod_oversubscription}};
   if (c.nics_per_node > 0) out["nic"] = with_unit(c.nic_bandwidth, {kGigabits, kBytes});
   for (const FailedPart& part : c.failed) out["fail"].push_back(text_of(part));
+  for (const OtherGpus& one : c.other_gpus) {
+    const Accelerator& accelerator = cluster.accelerator(one.model);
+    out["accelerator_of"].push_back(
+        one.part + "=" + (accelerator.found_as.empty() ? accelerator.name : accelerator.found_as));
+  }
   return out;
 }
 
@@ -161,7 +173,7 @@ SortedJson graph_file(const Cluster& cluster) {
   const auto node_of = [](const SortedJson& vertex) {
     return vertex.value("node", std::numeric_limits<std::int32_t>::max());
   };
-  const SortedJson made = vertices_of(cluster.topology);
+  const SortedJson made = vertices_of(cluster);
   std::vector<SortedJson> vertices(made.begin(), made.end());
   std::ranges::stable_sort(vertices, {}, node_of);
   out["vertices"] = vertices;
@@ -182,10 +194,10 @@ SortedJson to_json(const Cluster& cluster) {
   if (local) {
     out.update({{"gpus", c.gpus}, {"shared_cores", c.shared_cores}});
   } else if (c.is_graph) {
-    out["vertices"] = vertices_of(cluster.topology);
+    out["vertices"] = vertices_of(cluster);
     out["links"] = links_of(cluster.topology);
   } else {
-    out.update(shape_of(c));
+    out.update(shape_of(cluster));
   }
   return out;
 }

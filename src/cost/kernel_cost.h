@@ -3,7 +3,11 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "cluster/accelerator.h"
 #include "cost/profile.h"
@@ -52,6 +56,12 @@ class KernelCosts {
   KernelPrice price(const Attention& attention) const;
   KernelPrice price(const MemoryBound& kernel) const;
 
+  // The prices of a GPU of another model of the cluster (GpuKind); these, where it has none.
+  const KernelCosts& of_model(std::int32_t model) const {
+    return model == 0 || others_.empty() ? *this : *others_[static_cast<std::size_t>(model) - 1];
+  }
+  void add_model(std::shared_ptr<const KernelCosts> costs) { others_.push_back(std::move(costs)); }
+
   const Profile& profile() const { return profile_; }
   const Accelerator& accelerator() const { return accelerator_; }
 
@@ -59,6 +69,7 @@ class KernelCosts {
   KernelPrice price_by_kind(const Operation& operation) const;
   void index_attention_samples(const AttentionVariant& variant);
 
+  std::vector<std::shared_ptr<const KernelCosts>> others_;  // by model, from 1
   Accelerator accelerator_;
   Profile profile_;
   KernelStyle style_;

@@ -116,6 +116,7 @@ Result<PriceList> load_prices(const PriceFiles& sources) {
 const Price* find_price(const PriceList& prices, const ClusterSpec& cluster) {
   const Price* market = nullptr;
   for (const Price& price : prices) {
+    if (!cluster.other_accelerators.empty()) return nullptr;  // a price is of GPUs of one kind
     if (!price.cluster.empty() && price.cluster == cluster.name) return &price;
     if (price.accelerator.empty() || price.accelerator != cluster.accelerator.name) continue;
     if (cluster.provider.empty() || price.is_own) market = &price;
@@ -148,6 +149,9 @@ std::string why_no_price(const ClusterSpec& cluster, Rental rental) {
   const char* kind = rental == Rental::kSpot       ? "spot price"
                      : rental == Rental::kReserved ? "reserved price"
                                                    : "price";
+  if (!cluster.other_accelerators.empty()) {
+    return fmt::format("{} has GPUs of several kinds, and prices are of one", cluster.name);
+  }
   if (cluster.provider.empty()) {
     return fmt::format("no {} of {} is listed", kind, cluster.accelerator.name);
   }

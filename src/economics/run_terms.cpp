@@ -173,7 +173,15 @@ void TermsBuilder::corruption() {
 
 void TermsBuilder::energy() {
   const double pue = run_.pue.value_or(kPue);
-  out_.power = Watts(static_cast<double>(out_.gpus) * spec_.accelerator.power_w * pue);
+  double watts = static_cast<double>(out_.gpus) * spec_.accelerator.power_w;
+  if (!spec_.other_accelerators.empty()) {
+    const Cluster& cluster = scenario_.cluster;
+    watts = 0;
+    for (std::size_t i = 0; i < cluster.topology.gpus().size(); ++i) {
+      watts += cluster.accelerator(DeviceId(i)).power_w;
+    }
+  }
+  out_.power = Watts(watts * pue);
   if (!run_.pue && out_.power.value() > 0) {
     assume("run.pue", fmt::format("{}", kPue),
            "as LLaMA's energy was reckoned, with every GPU at its power limit");

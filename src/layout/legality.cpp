@@ -75,13 +75,13 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
   constexpr std::int64_t kMostMicroBatches = 1 << 16;
   if (batch % unit == 0) {
     if (s.micro_batches() > kMostMicroBatches) {
-      findings.illegal("training.global_batch",
-                       fmt::format("{} gives {} micro-batches a step", batch, s.micro_batches()),
-                       fmt::format("at most {}; it counts sequences: {} tokens are {} of them",
-                                   kMostMicroBatches, batch,
-                                   std::max<std::int64_t>(
-                                       1, batch / std::max<std::int64_t>(
-                                                      1, s.training.sequence_length))));
+      findings.illegal(
+          "training.global_batch",
+          fmt::format("{} gives {} micro-batches a step", batch, s.micro_batches()),
+          fmt::format("at most {}; it counts sequences: {} tokens are {} of them",
+                      kMostMicroBatches, batch,
+                      std::max<std::int64_t>(
+                          1, batch / std::max<std::int64_t>(1, s.training.sequence_length))));
     }
     const std::int64_t least = schedule.least_rounds * l.pp;
     if (s.micro_batches() < least) {
@@ -112,14 +112,16 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
 
 void check_device(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"cluster", "training.precision"})) return;
-  const Accelerator& device = s.cluster.spec.accelerator;
   const DataType precision = s.training.precision;
-  if (device.peak(precision)) return;
-  std::vector<std::string> known;
-  for (const auto& [type, rate] : device.dense_peak) known.emplace_back(name_of(type));
-  findings.illegal("training.precision",
-                   fmt::format("{} has no {} arithmetic", device.name, name_of(precision)),
-                   known.empty() ? "" : "use " + one_of(known));
+  for (const Accelerator* device : s.cluster.accelerators()) {
+    if (device->peak(precision)) continue;
+    std::vector<std::string> known;
+    for (const auto& [type, rate] : device->dense_peak) known.emplace_back(name_of(type));
+    findings.illegal("training.precision",
+                     fmt::format("{} has no {} arithmetic", device->name, name_of(precision)),
+                     known.empty() ? "" : "use " + one_of(known));
+    return;
+  }
 }
 
 void check_sequence(const Scenario& s, Findings& findings) {

@@ -78,12 +78,15 @@ void check_fp8_activation_input(const Scenario& s, Findings& findings) {
 void check_fp8(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"training.framework", "training.fp8_recipe", "cluster"})) return;
   const Fp8 fp8 = fp8_of(s);
-  const Accelerator& device = s.cluster.spec.accelerator;
-  if (fp8.recipe->needs_block_scales && !traits_of(device.architecture).has_block_scales) {
+  for (const Accelerator* device : s.cluster.accelerators()) {
+    if (!fp8.recipe->needs_block_scales || traits_of(device->architecture).has_block_scales) {
+      continue;
+    }
     findings.illegal("training.fp8_recipe",
-                     fmt::format("{} has no scales for pieces of 32 elements", device.name),
+                     fmt::format("{} has no scales for pieces of 32 elements", device->name),
                      fmt::format("precision fp8, recipe blockwise, current or delayed; {} needs {}",
                                  fp8.recipe->name, devices_with_block_scales()));
+    break;
   }
   if (s.training.fp8_attention && s.training.precision == DataType::kFp8 &&
       !fp8.recipe->runs_attention) {

@@ -118,14 +118,14 @@ ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated) {
 }
 
 ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated, ByteCount others,
-                         ByteCount buffers) {
+                         ByteCount buffers, ByteCount device_memory) {
   const ByteCount needed = reserved_bytes(scenario, allocated);
   const FrameworkRules& rules = scenario.rules;
   const bool has_pools =
       rules.copies_flat_gradients || rules.keeps_half_gradients || rules.gradients_by_unit;
   if (!has_pools) return needed;
   const ByteCount kept = reserved_bytes(scenario, others) + pooled_bytes(buffers);
-  const ByteCount room = scenario.cluster.spec.accelerator.memory - framework_bytes(scenario);
+  const ByteCount room = device_memory - framework_bytes(scenario);
   return std::max(needed, std::min(kept, room));
 }
 

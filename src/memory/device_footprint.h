@@ -19,7 +19,7 @@ ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated);
 // reduces is allocated on streams of its own (_fsdp_param_group.py), and a stream's pool serves no
 // other.
 ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated, ByteCount others,
-                         ByteCount buffers);
+                         ByteCount buffers, ByteCount device_memory);
 
 // Bytes that a pool of CUDA's, which maps memory in pieces, takes from the device for as much.
 ByteCount pooled_bytes(ByteCount allocated);

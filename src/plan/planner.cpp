@@ -29,6 +29,12 @@ Result<std::unique_ptr<Planner>> Planner::make(JsonDocument& document, const Dat
                     document.file(), "layout.schedule",
                     "name a schedule, or leave it out; predict takes the file"});
   }
+  // Bounds of layouts that are never replayed are those of one kind of GPU.
+  if (!open->scenario.cluster.spec.other_accelerators.empty()) {
+    return failure({ErrorCode::kNotSupported,
+                    "a search over GPUs of several models is not supported yet", document.file(),
+                    "cluster", "predict takes the cluster with a layout"});
+  }
   const Stated stated = open->stated;
   std::unique_ptr<Planner> planner(new Planner(std::move(*open), ranges));
   if (Errors errors = planner->price(stated, folders); !errors.empty()) {

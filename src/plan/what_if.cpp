@@ -8,6 +8,7 @@
 
 #include "cluster/cluster.h"
 #include "layout/scenario.h"
+#include "plan/lost_part.h"
 
 namespace stepcast {
 namespace {
@@ -92,10 +93,10 @@ Result<WhatIf> parse_what_if(const std::string& text) {
 
 Result<Scenario> apply_what_if(const Scenario& scenario, const WhatIf& what_if) {
   const ClusterSpec& spec = scenario.cluster.spec;
-  if (spec.is_graph || spec.accelerator.is_cpu()) {
+  if (spec.is_graph || spec.accelerator.is_cpu() || !spec.other_accelerators.empty()) {
     return failure({ErrorCode::kNotSupported,
                     fmt::format("a change of cluster '{}' is not supported yet", spec.name), "",
-                    "--what-if", "a cluster of GPUs that is given by its figures"});
+                    "--what-if", "a cluster of GPUs of one kind that is given by its figures"});
   }
   if (!what_if.resource->is_there(spec)) {
     return failure({ErrorCode::kIllegal,
@@ -109,8 +110,13 @@ Result<Scenario> apply_what_if(const Scenario& scenario, const WhatIf& what_if) 
   return out;
 }
 
-Result<Scenario> apply_what_ifs(Result<Scenario> scenario, const std::vector<std::string>& texts) {
+Result<Scenario> apply_what_ifs(Result<Scenario> scenario, const std::vector<std::string>& texts,
+                                const DataFolders& folders) {
   for (const std::string& text : texts) {
+    if (const std::string part = lost_part_of(text); !part.empty()) {
+      if (scenario) scenario = without_part(*scenario, part, folders);
+      continue;
+    }
     const auto change = parse_what_if(text);
     if (!change) return failure(change.error());
     if (scenario) scenario = apply_what_if(*scenario, *change);

@@ -10,6 +10,7 @@
 namespace stepcast {
 
 struct ClusterSpec;
+struct DataFolders;
 struct Scenario;
 
 struct ClusterResource {
@@ -35,8 +36,9 @@ Result<WhatIf> parse_what_if(const std::string& text);
 // the resource.
 Result<Scenario> apply_what_if(const Scenario& scenario, const WhatIf& what_if);
 
-// Several changes, one after the other, of a scenario that was just read. A change that cannot be
-// read is told before what is wrong with the scenario.
-Result<Scenario> apply_what_ifs(Result<Scenario> scenario, const std::vector<std::string>& texts);
+// Several changes, one after the other, of a scenario that was just read, `fail=PART` among them
+// (plan/lost_part.h). A change that cannot be read is told before what is wrong with the scenario.
+Result<Scenario> apply_what_ifs(Result<Scenario> scenario, const std::vector<std::string>& texts,
+                                const DataFolders& folders);
 
 }  // namespace stepcast

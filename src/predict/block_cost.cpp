@@ -133,7 +133,13 @@ BlockCosts::BlockCosts(const Scenario& scenario, const KernelCosts& kernels,
       kernels_(kernels),
       collectives_(collectives),
       host_(kernels.profile().host[scenario.training.framework]),
-      peak_(matrix_peak(scenario.cluster.spec.accelerator, scenario.training.precision)) {}
+      devices_{{&kernels}},
+      peak_(matrix_peak(kernels.accelerator(), scenario.training.precision)) {}
+
+void BlockCosts::use_devices(std::vector<PassDevice> devices) {
+  devices_ = std::move(devices);
+  peak_ = matrix_peak(devices_.front().kernels->accelerator(), scenario_.training.precision);
+}
 
 const GroupPlacement* BlockCosts::placement(AxisGroup group) const {
   const auto found = std::ranges::find(groups_, group, &GroupPlacement::group);
@@ -199,6 +205,31 @@ RunCost BlockCosts::price_kernel(const KernelPrice& alone, const Operation& oper
   return out;
 }
 
+KernelPrice BlockCosts::price_on(const PassDevice& device, const Operation& operation) const {
+  KernelPrice price = device.kernels->price(operation);
+  if (device.speed < 1) price.time *= 1 / device.speed;
+  return price;
+}
+
+// Ranks that meet in every layer go at the pace of the slowest, and the others wait for it at the
+// next collective. Updates meet only when they have ended.
+void BlockCosts::wait_for_slowest(const Operation& operation, Curve curve, RunCost& cost) const {
+  if (devices_.size() < 2 || operation.phase == Phase::kOptimizer) return;
+  const auto group = std::ranges::find_if(
+      groups_, [](const GroupPlacement& placed) { return placed.devices.size() > 1; });
+  if (group == groups_.end()) return;
+  Seconds longest = cost.gpu;
+  for (const PassDevice& device : devices_) {
+    longest = std::max(longest, price_kernel(price_on(device, operation), operation).gpu);
+  }
+  const Seconds lag = longest - cost.gpu;
+  for (Seconds* part : {&cost.gpu, &cost.floor, &cost.communication(group->group), &cost.core_idle,
+                        &cost.by_curve[static_cast<std::size_t>(curve)],
+                        &cost.by_provenance[static_cast<std::size_t>(Provenance::kInterpolated)]}) {
+    *part += lag;
+  }
+}
+
 PricedOperation BlockCosts::price_collective(const Operation& operation,
                                              const Collective& collective) const {
   PricedOperation out{&operation, {}};
@@ -251,9 +282,10 @@ PricedOperation BlockCosts::price(const Operation& operation) const {
     out.cost.host = out.cost.floor = host_beside(operation);
   }
   if (!kernels_.runs(operation)) return out;
-  const KernelPrice kernel = kernels_.price(operation);
+  const KernelPrice kernel = price_on(devices_.front(), operation);
   RunCost& cost = out.cost;
   cost = price_kernel(kernel, operation);
+  wait_for_slowest(operation, kernel.curve, cost);
   cost.flops = flops_of(operation);
   if (is_loss(operation)) {
     cost.host += Seconds(host_.micro_batch_s);

@@ -24,6 +24,12 @@ struct GroupPlacement {
   std::vector<DeviceId> devices;
 };
 
+// A GPU that computes the passes of a rank, or those of a rank that it meets inside them.
+struct PassDevice {
+  const KernelCosts* kernels;
+  double speed = 1;
+};
+
 // Prices operations for one placement of the groups that communicate inside blocks.
 class BlockCosts {
  public:
@@ -37,6 +43,10 @@ class BlockCosts {
     groups_ = std::move(groups);
     links_ = std::move(links);
   }
+
+  // The rank's own device, and the others of those that it meets inside passes, where these are
+  // not all alike: in passes the rank waits for the slowest of them, kernel by kernel.
+  void use_devices(std::vector<PassDevice> devices);
 
   // Kernels of attention take so many times as long: the rank has the longest documents
   // (layout/packed_documents.h).
@@ -52,6 +62,8 @@ class BlockCosts {
  private:
   PricedOperation price(const Operation& operation) const;
   RunCost price_kernel(const KernelPrice& alone, const Operation& operation) const;
+  KernelPrice price_on(const PassDevice& device, const Operation& operation) const;
+  void wait_for_slowest(const Operation& operation, Curve curve, RunCost& cost) const;
   Seconds host_beside(const Operation& operation) const;
   bool in_graph(const Operation& operation) const;  // a CUDA graph launches it
   PricedOperation price_collective(const Operation& operation, const Collective& collective) const;
@@ -85,7 +97,8 @@ class BlockCosts {
   const CollectiveCosts& collectives_;
   const HostFit& host_;
   double attention_load_ = 1;
-  FlopsPerSecond peak_;  // dense, of the precision of training
+  std::vector<PassDevice> devices_;  // its own first
+  FlopsPerSecond peak_;              // dense, of the precision of training
   std::vector<GroupPlacement> groups_;
   std::shared_ptr<const SiblingLinks> links_;
 };

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way of a forecast: lower, place, fold, price, replay, read the result.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <string>
 
 #include "core/assert.h"
 #include "core/work_limits.h"
@@ -21,6 +24,7 @@
 #include "predict/record_trace.h"
 #include "predict/shared_links.h"
 #include "predict/simulation.h"
+#include "predict/step_samples.h"
 #include "predict/timed_orders.h"
 #include "predict/timeline.h"
 #include "program/block_groups.h"
@@ -56,6 +60,27 @@ bool periodic(const std::vector<std::vector<ClassTimeline>>& steps) {
     if (std::abs(static_cast<double>(skew - old_skew)) > 1e-9 * period + 1) return false;
   }
   return true;
+}
+
+// All GPUs together can do this, by GPU. Empty where a data sheet has no such peak.
+std::optional<FlopsPerSecond> mean_peak(const Cluster& cluster, DataType precision) {
+  const auto own = cluster.spec.accelerator.peak(precision);
+  if (cluster.spec.other_accelerators.empty() || !own) return own;
+  FlopsPerSecond sum;
+  for (std::size_t i = 0; i < cluster.topology.gpus().size(); ++i) {
+    const auto peak = cluster.accelerator(DeviceId(i)).peak(precision);
+    if (!peak) return std::nullopt;
+    sum += *peak;
+  }
+  return sum / static_cast<double>(cluster.topology.gpus().size());
+}
+
+// Empty where all GPUs are alike.
+std::string gpu_text(const Cluster& cluster, DeviceId device) {
+  if (!cluster.topology.is_uneven()) return "";
+  const std::string& name = cluster.accelerator(device).name;
+  const double speed = cluster.topology.kind(device).speed;
+  return speed < 1 ? fmt::format("{} at {:.4g} %", name, 100 * speed) : name;
 }
 
 void check_program(const Program& program, const RankGrid& grid) {
@@ -94,6 +119,7 @@ class Predictor {
   void read_host_memory();
   Result<void> keep_trace(const SimulationInput& input, const Simulation& simulation);
   void read_lost_on_links();
+  Result<void> draw_samples(const SimulationInput& input, const Simulation& simulation);
   void read_waterfall(const ClassTimeline& critical);
   const MeasuredErrors& errors() const { return others_ ? *others_ : pricing_.errors; }
 
@@ -195,8 +221,12 @@ void Predictor::read_classes(const SimulationInput& input, const Simulation& sim
     rank_class.memory = peak.parts;
     rank_class.peak_memory = total(peak.parts);
     const ByteCount lent = lent_bytes(input, simulation, c, peak);
+    const DeviceId device(input.symmetry.ranks[c].front().value);
+    rank_class.device_memory = scenario_.cluster.accelerator(device).memory;
+    rank_class.gpu = gpu_text(scenario_.cluster, device);
     rank_class.reserved_bytes =
-        reserved_bytes(scenario_, rank_class.peak_memory + lent, peak.others + lent, peak.buffers);
+        reserved_bytes(scenario_, rank_class.peak_memory + lent, peak.others + lent, peak.buffers,
+                       rank_class.device_memory);
     rank_class.framework_bytes = framework;
     rank_class.host_bytes = peak.host;
     rank_class.peak_at = moment(input, simulation, c, peak);
@@ -290,7 +320,7 @@ void Predictor::read_rates(const Program& program) {
   const double gpu_tera = time * gpus * 1e12;
   out_.model_tflops_per_gpu = model_flops(scenario_, causal).value() / gpu_tera;
   out_.hardware_tflops_per_gpu = hardware_flops(scenario_, program, causal).value() / gpu_tera;
-  if (const auto peak = scenario_.cluster.spec.accelerator.peak(scenario_.training.precision)) {
+  if (const auto peak = mean_peak(scenario_.cluster, scenario_.training.precision)) {
     out_.mfu = out_.model_tflops_per_gpu * 1e12 / peak->value();
     const double hfu = out_.hardware_tflops_per_gpu * 1e12 / peak->value();
     // Kernels that skip masked keys execute less than the full count says.
@@ -317,16 +347,19 @@ void Predictor::read_host_memory() {
   for (const auto& [node, bytes] : of_node) out_.peak_host = std::max(out_.peak_host, bytes);
 }
 
+// A device holds what is held by the GPUs with as much memory as the one with the least room left.
 void Predictor::read_memory() {
+  const auto needed = [](const RankClass& one) { return one.reserved_bytes + one.framework_bytes; };
+  const auto room = [&](const RankClass& one) { return one.device_memory - needed(one); };
+  out_.device_memory = std::ranges::min_element(out_.rank_classes, {}, room)->device_memory;
   ByteCount least = 0;  // what a device must have: the allocator gives back all that it keeps
   for (const RankClass& rank_class : out_.rank_classes) {
-    least = std::max(least, rank_class.peak_memory + rank_class.framework_bytes);
     out_.peak_memory = std::max(out_.peak_memory, rank_class.peak_memory);
     out_.peak_reserved = std::max(out_.peak_reserved, rank_class.reserved_bytes);
-    out_.peak_device =
-        std::max(out_.peak_device, rank_class.reserved_bytes + rank_class.framework_bytes);
+    if (rank_class.device_memory != out_.device_memory) continue;
+    least = std::max(least, rank_class.peak_memory + rank_class.framework_bytes);
+    out_.peak_device = std::max(out_.peak_device, needed(rank_class));
   }
-  out_.device_memory = scenario_.cluster.spec.accelerator.memory;
   read_host_memory();
   out_.fits = out_.peak_device <= out_.device_memory &&
               (out_.host_memory == 0 || out_.peak_host <= out_.host_memory);
@@ -348,6 +381,23 @@ void Predictor::read_lost_on_links() {
   out_.lost_on_links = std::max(Seconds(0), out_.step_time - forecast->step_time);
 }
 
+// Every rank draws its own times, so that none stands for another.
+Result<void> Predictor::draw_samples(const SimulationInput& input, const Simulation& simulation) {
+  if (options_.samples.count == 0 || options_.alone) return {};
+  if (!options_.fold) {
+    auto drawn = sample_steps(input, std::max(2, simulation.steps), options_.samples);
+    if (!drawn) return failure(drawn.error());
+    out_.samples = std::move(*drawn);
+    return {};
+  }
+  PredictOptions each = options_;
+  each.fold = each.trace = each.collectives = false;
+  auto forecast = Predictor(scenario_, pricing_, each).run();
+  if (!forecast) return failure(forecast.error());
+  out_.samples = std::move(forecast->samples);
+  return {};
+}
+
 // A collective inside a pass leaves a part of a rank's core to other ranks and streams. One macro
 // activity of kernels and collectives cannot express that.
 bool Predictor::must_expand(const Program& program, const RankGrid& grid) const {
@@ -357,6 +407,7 @@ bool Predictor::must_expand(const Program& program, const RankGrid& grid) const 
 }
 
 Result<void> Predictor::keep_trace(const SimulationInput& input, const Simulation& simulation) {
+  if (!options_.trace) return {};
   if (options_.kernels) {
     if (const auto affordable = afford_kernels(input); !affordable) return affordable;
   }
@@ -422,9 +473,8 @@ Result<Prediction> Predictor::run() {
   if (options_.collectives && !alone) {
     out_.collectives = sent_collectives(input, pricing_.collectives);
   }
-  if (options_.trace) {
-    if (const auto kept = keep_trace(input, *simulation); !kept) return failure(kept.error());
-  }
+  if (const auto drawn = draw_samples(input, *simulation); !drawn) return failure(drawn.error());
+  if (const auto kept = keep_trace(input, *simulation); !kept) return failure(kept.error());
   return std::move(out_);
 }
 

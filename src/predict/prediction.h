@@ -37,6 +37,8 @@ struct RankClass {
   ByteCount reserved_bytes = 0;   // with the caching allocator's rounding and fragmentation
   ByteCount framework_bytes = 0;  // context, libraries, communicators
   ByteCount host_bytes = 0;       // offloaded states and activations, at most
+  ByteCount device_memory = 0;    // of its GPU, as the driver reports it
+  std::string gpu;                // which, where not all are alike: "h100-sxm5-80g at 80 %"
 };
 
 struct PathStep {
@@ -62,6 +64,28 @@ struct MemorySample {
   std::int32_t rank_class;
   Seconds at;
   MemoryParts parts;
+};
+
+// A rank, a node or a stage among samples of a step.
+struct SampleShare {
+  std::int32_t place;    // its number
+  std::int64_t samples;  // in which runs whose pace it set are on the critical path
+  // On the mean of all samples: what these took longer than on ordinary GPUs without jitter.
+  Seconds cost;
+};
+
+// Steps as they vary (predict/step_samples.h).
+struct StepSamples {
+  std::int64_t count = 0;
+  std::uint64_t seed = 0;
+  Seconds mean, p5, p50, p95;
+  std::vector<SampleShare> ranks, nodes, stages;  // the dearest first
+};
+
+struct SampleOptions {
+  std::int64_t count = 0;  // 0: none
+  std::uint64_t seed = 0;
+  int threads = 1;
 };
 
 // Every instant of the critical rank's step once, as ideal FLOP time or as a loss or wait (>= 0).
@@ -119,6 +143,7 @@ struct Prediction {
   std::vector<LinkTime> link_use;  // likewise; by LinkId (predict/link_use.h)
   Seconds lost_on_links;           // likewise; of the step time, by transfers that share a link
   std::vector<SentCollective> collectives;  // with PredictOptions::collectives
+  StepSamples samples;                      // with PredictOptions::samples
 };
 
 #ifdef STEPCAST_CHECK_CAUSES
@@ -143,6 +168,7 @@ struct PredictOptions {
   FlopCount flops = FlopCount::kFull;
   // Intervals are made without the errors of this publisher's runs; "": of all.
   std::string without_errors_of = {};
+  SampleOptions samples = {};
   // Asserts that no cause comes behind its effect, in the program and in its replay
   // (program/check_causality.h, predict/check_replay.h). Builds with sanitizers do it always.
   bool check = kChecksCauses;

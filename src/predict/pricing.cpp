@@ -20,6 +20,23 @@ KernelStyle style_of(const Scenario& scenario, bool own) {
   return executor ? KernelStyle::kOwn : KernelStyle::kFused;
 }
 
+// A profile of its own prices each other model of GPU: the one that the model names.
+Errors add_models(const Scenario& scenario, const DataFolders& folders, bool own_kernels,
+                  KernelCosts& kernels) {
+  const ClusterSpec& spec = scenario.cluster.spec;
+  for (const Accelerator& accelerator : spec.other_accelerators) {
+    auto profile = device_profile(accelerator, folders);
+    if (!profile) return profile.error();
+    if (own_kernels) use_own_kernels(*profile);
+    profile->gemm = among(profile->gemm, spec.gpus);
+    profile->gemm_fp8.fit = among(profile->gemm_fp8.fit, spec.gpus);
+    kernels.add_model(std::make_shared<const KernelCosts>(
+        accelerator, std::move(*profile), style_of(scenario, own_kernels),
+        scenario.training.framework, scenario.training.attention_kernel));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Pricing>> make_pricing(const Scenario& scenario, const DataFolders& folders,
@@ -39,6 +56,9 @@ Result<std::unique_ptr<Pricing>> make_pricing(const Scenario& scenario, const Da
                   std::move(*errors),
                   find_units(scenario.cluster.topology, scenario.cluster.spec.gpus_per_domain())});
   if (!pricing->collectives.errors().empty()) return failure(pricing->collectives.errors());
+  if (Errors wrong = add_models(scenario, folders, own_kernels, pricing->kernels); !wrong.empty()) {
+    return failure(std::move(wrong));
+  }
   return pricing;
 }
 

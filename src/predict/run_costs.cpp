@@ -13,6 +13,7 @@
 #include "layout/packed_documents.h"
 #include "layout/scenario.h"
 #include "predict/traffic.h"
+#include "predict/uneven_ranks.h"
 #include "program/block_groups.h"
 #include "program/pass_pair.h"
 #include "program/walk.h"
@@ -23,6 +24,7 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
                    const Symmetry& symmetry, const KernelCosts& kernels,
                    const CollectiveCosts& collectives, SendsInPasses sends)
     : program_(program),
+      kernels_(kernels),
       block_costs_(scenario, kernels, collectives),
       alone_(sends == SendsInPasses::kNothing),
       delays_wgrad_(scenario.layout.overlap.expert_wgrad) {
@@ -33,8 +35,9 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
   std::erase_if(sent, [](const GroupMessage& one) { return one.message.bytes <= kSmallMessage; });
   const std::vector<AxisGroup> in_blocks =
       alone_ ? std::vector<AxisGroup>{} : groups_in_blocks(program);
-  using Placed =
-      std::tuple<std::vector<std::optional<GroupShape>>, std::vector<DeviceId>, SiblingLinks>;
+  const UnevenRanks uneven(scenario.cluster, grid, in_blocks);
+  using Placed = std::tuple<std::vector<std::optional<GroupShape>>, std::vector<DeviceId>,
+                            SiblingLinks, std::vector<GpuKind>>;
   std::map<Placed, std::int32_t> known;
   for (const std::vector<RankId>& ranks : symmetry.ranks) {
     end_if_stopped();
@@ -52,15 +55,26 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
     }
     SiblingLinks links =
         find_sibling_links(scenario, grid, collectives, sent, rank, sends == SendsInPasses::kApart);
-    const auto [found, fresh] = known.try_emplace({std::move(shapes), std::move(particular), links},
-                                                  static_cast<std::int32_t>(placements_.size()));
+    std::vector<GpuKind> kinds = uneven.kinds(rank);
+    const auto [found, fresh] =
+        known.try_emplace({std::move(shapes), std::move(particular), links, kinds},
+                          static_cast<std::int32_t>(placements_.size()));
     if (fresh) {
-      placements_.push_back(
-          {std::move(groups), std::make_shared<const SiblingLinks>(std::move(links))});
+      placements_.push_back({std::move(groups),
+                             std::make_shared<const SiblingLinks>(std::move(links)),
+                             std::move(kinds)});
     }
     const Role& role = program.roles[static_cast<std::size_t>(grid.point(rank).pp)];
     add_class(role, found->second);
   }
+}
+
+std::vector<PassDevice> RunCosts::pass_devices(const Placement& placement) const {
+  std::vector<PassDevice> out;
+  for (const GpuKind& kind : placement.kinds) {
+    out.push_back({&kernels_.of_model(kind.model), kind.speed});
+  }
+  return out;
 }
 
 void RunCosts::add_class(const Role& role, std::int32_t placement) {
@@ -99,8 +113,9 @@ const RunCosts::PricedBlock& RunCosts::priced(std::int32_t placement, const Bloc
                                        *operations, delays_wgrad_);
     operations = &out.issued_in_turn;
   }
-  const auto& [groups, links] = placements_[static_cast<std::size_t>(placement)];
-  block_costs_.use_groups(groups, links);
+  const Placement& placed = placements_[static_cast<std::size_t>(placement)];
+  block_costs_.use_groups(placed.groups, placed.links);
+  if (!placed.kinds.empty()) block_costs_.use_devices(pass_devices(placed));
   out.operations = block_costs_.price_each(*operations);
   out.cost = replay_block(out.operations);
   return out;

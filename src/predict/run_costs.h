@@ -83,8 +83,10 @@ class RunCosts {
   struct Placement {
     std::vector<GroupPlacement> groups;
     std::shared_ptr<const SiblingLinks> links;
+    std::vector<GpuKind> kinds;  // its own, and others of those that it meets inside passes
   };
   void add_class(const Role& role, std::int32_t placement);
+  std::vector<PassDevice> pass_devices(const Placement& placement) const;
   // `forward`: beside this backward.
   const PricedBlock& priced(std::int32_t placement, const BlockVisit& at,
                             BlockId forward = {}) const;
@@ -97,6 +99,7 @@ class RunCosts {
   }
 
   const Program& program_;
+  const KernelCosts& kernels_;
   std::vector<Awaited> awaited_;    // by stage
   mutable BlockCosts block_costs_;  // remembers the groups that it prices for
   using BlockKey = std::tuple<std::int32_t, BlockId, Pass, BlockId>;  // by placement

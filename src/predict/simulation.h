@@ -16,6 +16,7 @@
 namespace stepcast {
 
 struct Scenario;
+struct StepDraws;
 
 // Tasks of one instruction of one rank class in one step. Invalid: it took no time (a group of
 // one), or, for the host, its issue binds nothing of its own (predict/host_plan.h).
@@ -51,6 +52,7 @@ struct SimulationInput {
   const Stamps& stamps = kNoStamps;
   std::optional<HostMemory> host_memory = {};  // measured (cost/host_memory.h)
   bool check = false;                          // PredictOptions::check
+  const StepDraws* draws = nullptr;            // of a sample; null: runs take what they are priced
 
   // The groups of a run whose collectives load links.
   const std::vector<AxisGroup>& stamped(std::int32_t rank_class, std::int32_t i) const {

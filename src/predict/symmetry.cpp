@@ -83,6 +83,13 @@ class SymmetryFinder {
     const LinkId link = orbits_.lowest_link(links);
     return scenario_.cluster.topology.links()[link.index()].capacity.value();
   }
+  // GPUs of several kinds have no orbits but themselves (cluster/repeated_units.h). The groups in
+  // which ranks meet inside passes have edges to them, so that classes also agree in whom they
+  // meet.
+  GpuKind kind_of(std::int32_t orbit) const {
+    const Topology& graph = scenario_.cluster.topology;
+    return graph.is_uneven() ? graph.kind(DeviceId(orbits_.lowest(orbit).value)) : GpuKind{};
+  }
   void find_binding_links();
   void drop_implied_links(const std::vector<bool>& binds);
   void add_vertices();
@@ -238,7 +245,11 @@ void SymmetryFinder::drop_implied_links(const std::vector<bool>& binds) {
 void SymmetryFinder::add_vertices() {
   for (std::int32_t o = 0; o < orbits_.count(); ++o) {
     const std::int32_t stage = grid_.point(orbits_.lowest(o)).pp;
-    colour_.push_back(mix(kRankColour, static_cast<std::uint64_t>(stage)));
+    std::uint64_t colour = mix(kRankColour, static_cast<std::uint64_t>(stage));
+    if (const GpuKind kind = kind_of(o); kind != GpuKind{}) {
+      colour = mix(mix(colour, static_cast<std::uint64_t>(kind.model)), kind.speed);
+    }
+    colour_.push_back(colour);
   }
   for (const GroupTraffic& groups : traffic_.groups) {
     group_base_.push_back(static_cast<std::int32_t>(colour_.size()));

@@ -12,6 +12,7 @@
 #include "core/work_limits.h"
 #include "layout/scenario.h"
 #include "predict/check_replay.h"
+#include "predict/step_samples.h"
 #include "program/pass_pair.h"
 
 namespace stepcast {
@@ -149,6 +150,21 @@ sim::TaskId WorkloadBuilder::add_kernel(std::int32_t c, Stream s, sim::TaskId is
   return workload_.add_task(spec);
 }
 
+// A part of a run takes its share of what the run was drawn to take longer, or less long.
+RunCost WorkloadBuilder::as_drawn(std::int32_t c, std::int32_t i, const RunCost& whole,
+                                  const RunCost& part) const {
+  const auto computed = [](const RunCost& cost) {
+    return cost.compute + cost.recompute + cost.optimizer;
+  };
+  RunCost out = part;
+  if (!(computed(whole).value() > 0)) return out;
+  const double share = computed(part) / computed(whole);
+  const Seconds late(in_.draws->of(steps_.size() - 1, c, i) * share);
+  out.gpu = std::max(Seconds(0), part.gpu + late);
+  out.floor = std::max(out.host, part.floor + late);
+  return out;
+}
+
 // It starts as it is issued (predict/host_plan.h).
 sim::TaskId WorkloadBuilder::add_run_as_issued(std::int32_t c, const RunCost& cost) {
   RunCost issued;
@@ -167,18 +183,26 @@ void WorkloadBuilder::add_run(std::int32_t c, std::int32_t i, const Instruction&
   if (in_.expand || !in_.stamped(c, i).empty()) {
     return add_pass(c, i, in_.expand || issuer == HostPlan::kByTask);
   }
+  const auto add = [&](const RunCost& cost) {
+    return issuer == HostPlan::kAsIssued ? add_run_as_issued(c, cost)
+                                         : add_kernel(c, what.stream, own.host, cost);
+  };
   const RunCost& cost = in_.costs.run(c, what);
-  own.device = own.device_begin = issuer == HostPlan::kAsIssued
-                                      ? add_run_as_issued(c, cost)
-                                      : add_kernel(c, what.stream, own.host, cost);
+  own.device = own.device_begin =
+      in_.draws != nullptr ? add(as_drawn(c, i, cost, cost)) : add(cost);
 }
 
 // `has_issue`: each task has its own launch in front of it. Otherwise the host is ahead of all.
 void WorkloadBuilder::add_pass(std::int32_t c, std::int32_t i, bool has_issue) {
+  const Instruction& instruction = in_.costs.role(c).instructions[static_cast<std::size_t>(i)];
   const auto issue = [&](Seconds host) {
     return has_issue ? add_host(c, sim::duration(host)) : sim::TaskId{};
   };
   const auto add = [&](const PassTask& task, sim::TaskId issuer) {
+    if (task.call == nullptr && in_.draws != nullptr) {
+      const RunCost drawn = as_drawn(c, i, in_.costs.run(c, instruction), task.cost);
+      return Seat{add_kernel(c, task.stream, issuer, drawn)};
+    }
     if (task.call == nullptr) return Seat{add_kernel(c, task.stream, issuer, task.cost)};
     const Seat seat = meet(shapes_.shape(c, std::get<Collective>(task.call->work)));
     workload_.place(seat.task, seat.member, {stream(c, task.stream), {}, {}, {}});

@@ -25,6 +25,7 @@ class WorkloadBuilder {
   void add_step(const std::vector<std::int32_t>& begin);
   // Ends the building: the steps go into the result.
   Result<Simulation> replay();
+  const sim::Workload& workload() const { return workload_; }
 
  private:
   using StepTasks = std::vector<std::vector<InstructionTasks>>;
@@ -60,6 +61,7 @@ class WorkloadBuilder {
   void add_run(std::int32_t c, std::int32_t i, const Instruction& what);
   void add_pass(std::int32_t c, std::int32_t i, bool has_issue);
   sim::TaskId add_kernel(std::int32_t c, Stream s, sim::TaskId issuer, const RunCost& cost);
+  RunCost as_drawn(std::int32_t c, std::int32_t i, const RunCost& whole, const RunCost& part) const;
   sim::TaskId add_run_as_issued(std::int32_t c, const RunCost& cost);
   std::int32_t add_transfer(std::int32_t c, std::int32_t i, const Instruction& what);
   sim::TaskId open_seats(const TransferShape& shape);

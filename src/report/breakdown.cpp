@@ -181,6 +181,9 @@ HeadlineParts headline_parts(const Scenario& scenario) {
   out.gpus = counted_text(scenario.cluster.gpus(), "GPU");
   out.cluster = scenario.cluster.spec.name;
   out.accelerator = scenario.cluster.spec.accelerator.title;
+  for (const Accelerator& other : scenario.cluster.spec.other_accelerators) {
+    out.accelerator += " and " + other.title;
+  }
   out.framework = name_of(training.framework);
   out.precision = name_of(training.precision);
   if (training.trains_adapters()) {

@@ -9,6 +9,7 @@
 
 #include "economics/run_forecast.h"
 #include "report/document_form.h"
+#include "report/loss_report.h"
 #include "report/recorded_runs.h"
 
 namespace stepcast {
@@ -22,9 +23,10 @@ struct ForecastReport {
   const Prediction& prediction;
   std::optional<RunOutlook> run = {};  // of a scenario that says something about its run
   RecordedRuns recorded = {};
-  const Profile* explained = nullptr;  // given: also what each cost rests on
-  bool pipeline = false;               // draws it, of a prediction with slices
-  std::uint64_t seed = 0;              // of the run that an explanation draws
+  const Profile* explained = nullptr;   // given: also what each cost rests on
+  bool pipeline = false;                // draws it, of a prediction with slices
+  std::uint64_t seed = 0;               // of the run that an explanation draws
+  std::optional<LossReport> loss = {};  // of a part of the cluster, whose forecast this is without
 };
 
 Written forecast_text(const ForecastReport& report, Form form);  // text or Markdown

@@ -52,6 +52,10 @@ Json class_object(const RankClass& rank_class) {
   out["framework_bytes"] = rank_class.framework_bytes;
   out["device_bytes"] = device_bytes(rank_class);
   if (rank_class.host_bytes > 0) out["host_bytes"] = rank_class.host_bytes;
+  if (!rank_class.gpu.empty()) {
+    out["gpu"] = rank_class.gpu;
+    out["device_memory_bytes"] = rank_class.device_memory;
+  }
   return out;
 }
 

@@ -103,7 +103,7 @@ namespace {
 
 Result<Prediction> whole_prediction(const Scenario& scenario, const PredictOptions& options) {
   const DataRoot& data = scenario.data().root();
-  auto read_one = apply_what_ifs(read(scenario), options.what_if);
+  auto read_one = apply_what_ifs(read(scenario), options.what_if, data.folders);
   if (!read_one) return failure(read_one.error());
   auto prediction = stepcast::predict(*read_one, data.folders, options_of(options));
   if (!prediction) return failure(prediction.error());

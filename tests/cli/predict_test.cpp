@@ -371,5 +371,47 @@ TEST(PredictTrace, HasNestedSlicesAndEndsInsideTheStep) {
   EXPECT_GT(std::count(timeline.begin(), timeline.end(), '\n'), 4);
 }
 
+TEST(PredictCommand, SamplesAreTheSameBytesForAnyThreads) {
+  const auto sampled = [](const char* threads, const char* format) {
+    const Outcome result =
+        run({"predict", "--model", "gpt2", "--cluster", "dgx-a100-80gx1", "--global-batch", "16",
+             "--samples", "12", "--seed", "5", "--threads", threads, "--format", format, "--set",
+             "cluster.jitter=0.05", "--set", "cluster.fail=node0/gpu3=80%"});
+    EXPECT_EQ(result.code, 0) << result.error;
+    return result.out;
+  };
+  const std::string one = sampled("1", "json");
+  EXPECT_EQ(one, sampled("3", "json"));
+  const json samples = json::parse(one)["samples"];
+  EXPECT_EQ(samples["count"], 12);
+  EXPECT_LT(samples["p5_s"], samples["p50_s"]);
+  EXPECT_LT(samples["p50_s"], samples["p95_s"]);
+  EXPECT_EQ(samples["ranks"][0]["rank"], 3);
+  EXPECT_EQ(samples["nodes"][0]["node"], 0);
+  const std::string table = sampled("2", "table");
+  EXPECT_NE(table.find("12 steps of seed 5"), std::string::npos) << table;
+  EXPECT_NE(table.find("rank 3 (node0/gpu3, stage 0)"), std::string::npos) << table;
+}
+
+TEST(PredictCommand, ALostNodeSaysWhatItCosts) {
+  const std::vector<std::string> words = {
+      "predict",        "--model",   "gpt2",        "--cluster", "dgx-a100-80gx4",
+      "--global-batch", "64",        "--framework", "megatron",  "--set",
+      "run.repair=24h", "--what-if", "fail=node1"};
+  const Outcome table = run(words);
+  EXPECT_EQ(table.code, 0) << table.error;
+  EXPECT_NE(table.out.find("Until node1 is back"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("24 of 32 replicas on 24 GPUs, a global batch of 48 for 64"),
+            std::string::npos)
+      << table.out;
+  std::vector<std::string> as_json = words;
+  as_json.insert(as_json.end(), {"--format", "json"});
+  const json loss = run(as_json).json()["loss"];
+  EXPECT_EQ(loss["dp"], 24);
+  EXPECT_EQ(loss["repair_s"], 86400);
+  EXPECT_GT(loss["lost_tokens"], 0);
+  EXPECT_LT(loss["lost_time_s"], 86400);
+}
+
 }  // namespace
 }  // namespace stepcast::testing

@@ -65,6 +65,41 @@ TEST(FailedParts, AGpuIsGoneAndTheOthersAreNumberedAnew) {
   EXPECT_EQ(cut.node_of(DeviceId(7)), 1);
 }
 
+TEST(FailedParts, ASlowGpuKeepsItsCablesAndAShareOfItsSpeed) {
+  const Cluster whole = cluster_from(R"("dgx-h100x2")"), slow = with(R"("node1/gpu2=80%")");
+  EXPECT_EQ(slow.gpus(), 16);
+  EXPECT_TRUE(slow.topology.is_uneven());
+  EXPECT_FALSE(whole.topology.is_uneven());
+  EXPECT_EQ(slow.topology.kind(DeviceId(10)), (GpuKind{0, 0.8}));
+  EXPECT_EQ(slow.topology.kind(DeviceId(2)), GpuKind{});
+  for (std::size_t i = 0; i < whole.topology.links().size(); ++i) {
+    EXPECT_EQ(slow.topology.links()[i].capacity, whole.topology.links()[i].capacity);
+  }
+  // Each GPU of a node is slow.
+  const Cluster node = with(R"("node1=50%,node1/gpu0=50%")");
+  EXPECT_EQ(node.topology.kind(DeviceId(8)), (GpuKind{0, 0.25}));
+  EXPECT_EQ(node.topology.kind(DeviceId(15)), (GpuKind{0, 0.5}));
+  EXPECT_EQ(node.topology.kind(DeviceId(7)), GpuKind{});
+  // A graph says it of the vertex.
+  const Cluster again = cluster_from(json_text(graph_file(node)));
+  EXPECT_EQ(again.topology.kind(DeviceId(8)), (GpuKind{0, 0.25}));
+}
+
+TEST(FailedParts, APartlyUsedNodeHasRailsWithoutCables) {
+  const Cluster slow = cluster_from(R"({"base": "dgx-h100", "gpus": 4, "fail": "node0/gpu2=80%"})");
+  EXPECT_EQ(slow.topology.kind(DeviceId(2)), (GpuKind{0, 0.8}));
+  const Cluster cut = cluster_from(R"({"base": "dgx-h100", "gpus": 12, "fail": "node0/nic1"})");
+  EXPECT_EQ(cut.gpus(), 12);
+}
+
+TEST(FailedParts, ANodeIsGoneAndTheOthersAreNumberedAnew) {
+  const Cluster cut = cluster_from(R"({"base": "dgx-h100", "nodes": 3, "fail": "node1"})");
+  EXPECT_EQ(cut.gpus(), 16);
+  EXPECT_EQ(cut.node_of(DeviceId(15)), 1);
+  EXPECT_EQ(nics_with_cable(cut), 16u);
+  EXPECT_TRUE(cut.topology.check().empty()) << to_string(cut.topology.check());
+}
+
 TEST(FailedParts, ASwitchTakesItsCablesAlong) {
   // A leaf is one rail: NIC 2 of both nodes.
   const Cluster cut = with(R"("leaf2")");
@@ -97,6 +132,31 @@ TEST(FailedParts, AreWrittenAndReadBack) {
   }
 }
 
+TEST(OtherGpus, AreOfTheAcceleratorsThatTheirPartsName) {
+  const Cluster mixed = cluster_from(R"({"base": "dgx-h100", "nodes": 2, "accelerator_of":
+      ["node1=a100-sxm4-80g", "node0/gpu3=h200-sxm5-141g", "node1/gpu7=h100-sxm5-80g"]})");
+  EXPECT_EQ(mixed.accelerator(DeviceId(0)).name, "h100-sxm5-80g");
+  EXPECT_EQ(mixed.accelerator(DeviceId(3)).name, "h200-sxm5-141g");
+  EXPECT_EQ(mixed.accelerator(DeviceId(8)).name, "a100-sxm4-80g");
+  EXPECT_EQ(mixed.accelerator(DeviceId(15)).name, "h100-sxm5-80g");
+  EXPECT_EQ(mixed.spec.other_accelerators.size(), 2u);
+  for (const std::string& text : {json_text(to_json(mixed)), json_text(graph_file(mixed))}) {
+    const Cluster again = cluster_from(text);
+    for (std::int32_t gpu = 0; gpu < 16; ++gpu) {
+      EXPECT_EQ(again.accelerator(DeviceId(gpu)).name, mixed.accelerator(DeviceId(gpu)).name);
+    }
+  }
+  const auto error = [](const std::string& others) {
+    return to_string(
+        read(R"({"base": "dgx-h100", "nodes": 2, "accelerator_of": )" + others + "}").errors);
+  };
+  EXPECT_NE(error(R"("node2=a100-sxm4-80g")").find("names no GPUs"), std::string::npos);
+  EXPECT_NE(error(R"("node0/nic0=a100-sxm4-80g")").find("names no GPUs"), std::string::npos);
+  EXPECT_NE(error(R"("node0")").find("names no GPUs"), std::string::npos);
+  EXPECT_NE(error(R"("node0=a100-sxm4-81g")").find("a100-sxm4-80g"), std::string::npos);
+  EXPECT_NE(error(R"("node0=cpu")").find("processors"), std::string::npos);
+}
+
 TEST(FailedParts, WhatIsNotThereIsRefusedWithWhatIsNear) {
   const auto error = [](const std::string& fail) {
     return to_string(read(R"({"base": "dgx-h100", "nodes": 2, "fail": )" + fail + "}").errors);
@@ -107,7 +167,9 @@ TEST(FailedParts, WhatIsNotThereIsRefusedWithWhatIsNear) {
             std::string::npos)
       << error(R"("node1/nic9")");
   EXPECT_NE(error(R"("node1/nic3=500 Gb/s")").find("is not what is left"), std::string::npos);
-  EXPECT_NE(error(R"("node1/gpu3=50%")").find("there or not"), std::string::npos);
+  EXPECT_NE(error(R"("node1/gpu3=50 GB/s")").find("a share of its speed"), std::string::npos);
+  EXPECT_NE(error(R"("node1=0.1%")").find("is not what is left of node1"), std::string::npos);
+  EXPECT_NE(error(R"("node2")").find("no part 'node2'"), std::string::npos);
   EXPECT_NE(error(R"("node0/nvswitch0-leaf0")").find("no part"), std::string::npos);
   std::string all = "node1/gpu0";
   for (int i = 1; i < 8; ++i) all += ",node1/gpu" + std::to_string(i);

@@ -58,7 +58,7 @@ void expect_first(const Diagnosis& diagnosis, GapCause cause, const std::string&
 }
 
 Trace with_slower(const Case& c, const char* resource) {
-  const auto slower = apply_what_ifs(scenario_of(c), {resource});
+  const auto slower = apply_what_ifs(scenario_of(c), {resource}, source_folders());
   EXPECT_TRUE(slower.has_value()) << to_string(slower.error());
   return forecast_trace(*slower);
 }

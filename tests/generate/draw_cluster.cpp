@@ -68,6 +68,8 @@ void draw_overrides(Draw& draw, json& out) {
     out["disk_read"] = draw.word({"5 GB/s", "25 GB/s"});
     out["disk_write"] = draw.word({"4 GB/s", "20 GB/s"});
   }
+  if (draw.chance(0.2)) out["jitter"] = draw.chance(0.5) ? 0.02 : 0.2;
+  if (draw.chance(0.2)) out["spread"] = draw.chance(0.5) ? 0.01 : 0.1;
   if (draw.chance(0.05)) out["nvlink_domain_nodes"] = draw.number({1, 2, 4});
 }
 
@@ -144,6 +146,13 @@ class Graph {
   void add_vertex(const std::string& name, const char* kind, std::int64_t node) {
     json vertex = {{"name", name}, {"kind", kind}};
     if (node >= 0) vertex["node"] = node;
+    if (kind == std::string("gpu") && draw_.chance(0.15)) {
+      if (draw_.chance(0.5)) {
+        vertex["speed"] = 0.8;
+      } else {
+        vertex["accelerator"] = "a100-sxm4-40g";
+      }
+    }
     vertices_.push_back(std::move(vertex));
   }
   // One in five runs at a half or a tenth of its rate.
@@ -183,29 +192,48 @@ json local_cluster_of(Draw& draw) {
   return out;
 }
 
-// One or two parts of a cluster that have failed, or run at a part of their rate.
+// A cluster that was read back with more keys, where nothing speaks against these.
+void try_cluster(json changed, json& out, Cluster& cluster) {
+  const auto document = std::move(*JsonDocument::parse(changed.dump(), "drawn.json"));
+  Cluster read = read_cluster(document->root(), source_folders().topologies);
+  if (!document->ok()) return;
+  out = std::move(changed);
+  cluster = std::move(read);
+}
+
+// A node or a GPU of another model than the cluster's.
+void draw_other_gpus(Draw& draw, json& out, Cluster& cluster) {
+  const ClusterSpec& spec = cluster.spec;
+  if (!out.is_object() || spec.is_graph || spec.accelerator.is_cpu() || !draw.chance(0.08)) return;
+  const VertexId gpu = draw.of(cluster.topology.gpus());
+  const std::string name = cluster.topology.name(gpu);
+  const bool node = draw.chance(0.6);
+  json changed = out;
+  changed["accelerator_of"] = {(node ? name.substr(0, name.find('/')) : name) + "=" +
+                               draw.of(accelerators()).name};
+  try_cluster(std::move(changed), out, cluster);
+}
+
+// One or two parts of a cluster that have failed, or run at a part of their rate or speed.
 void draw_failed_parts(Draw& draw, json& out, Cluster& cluster) {
   if (!out.is_object() || !draw.chance(0.15)) return;
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < cluster.topology.vertices().size(); ++i) {
     const VertexKind kind = cluster.topology.vertices()[i].kind;
-    const bool fails = kind == VertexKind::kNic || (kind == VertexKind::kGpu && draw.chance(0.2));
+    const bool inside = kind == VertexKind::kPcieSwitch || kind == VertexKind::kHost;
+    const bool fails = kind == VertexKind::kNic || (!inside && draw.chance(0.2));
     if (fails) parts.push_back(cluster.topology.name(VertexId(i)));
   }
   if (parts.empty()) return;
   json failed = json::array();
   for (std::int64_t part = draw.number({1, 2}); part > 0; --part) {
     const std::string name = draw.of(parts);
-    const bool slow = name.find("nic") != std::string::npos && draw.chance(0.5);
-    failed.push_back(slow ? name + draw.word({"=50%", "=10%"}) : name);
+    const bool slow = draw.chance(0.5);
+    failed.push_back(slow ? name + draw.word({"=50%", "=10%", "=80%"}) : name);
   }
   json changed = out;
   changed["fail"] = std::move(failed);
-  const auto document = std::move(*JsonDocument::parse(changed.dump(), "drawn.json"));
-  Cluster read = read_cluster(document->root(), source_folders().topologies);
-  if (!document->ok()) return;  // nothing of a node is left
-  out = std::move(changed);
-  cluster = std::move(read);
+  try_cluster(std::move(changed), out, cluster);  // something of each node may be left
 }
 
 }  // namespace
@@ -227,6 +255,7 @@ bool draw_cluster(Draw& draw, Sketch& sketch) {
   const auto document = std::move(*JsonDocument::parse(out.dump(), "drawn.json"));
   sketch.cluster = read_cluster(document->root(), source_folders().topologies);
   if (!document->ok()) return false;
+  draw_other_gpus(draw, out, sketch.cluster);
   draw_failed_parts(draw, out, sketch.cluster);
   return true;
 }

@@ -62,7 +62,11 @@ Verdict memory_adds_up(Case& c) {
       return violated(fmt::format("{} bytes reserved for {}", one.reserved_bytes, sum));
     }
     peak = std::max(peak, sum);
-    device = std::max(device, device_bytes(one));
+    // GPUs of several kinds count where they have as much memory as the one with the least room.
+    if (one.device_memory == p.device_memory) device = std::max(device, device_bytes(one));
+    if (one.device_memory - device_bytes(one) < p.device_memory - p.peak_device) {
+      return violated(fmt::format("rank {} has less room", one.ranks.front().value));
+    }
   }
   if (peak != p.peak_memory || device != p.peak_device) {
     return violated(fmt::format("peaks of the ranks are {} and {}, not {} and {}", peak, device,

@@ -105,6 +105,29 @@ Verdict run_follows_its_seed(Case& c) {
   return violated("one seed gives two runs");
 }
 
+// A machine without jitter takes in each sample what the forecast says.
+Verdict samples_follow_their_seed(Case& c) {
+  if (c.scenario().cluster.gpus() > kMostUnfolded) return does_not_apply();
+  PredictOptions options;
+  const auto sampled = [&](int threads) {
+    options.samples = {3, 7, threads};
+    return predict(c.scenario(), source_folders(), options);
+  };
+  const auto one = sampled(1), other = sampled(2);
+  if (!one) return violated(to_string(one.error()));
+  const StepSamples &a = one->samples, &b = other->samples;
+  if (a.mean != b.mean || a.p5 != b.p5 || a.p50 != b.p50 || a.p95 != b.p95) {
+    return violated("2 threads draw other samples than one", "--samples 3");
+  }
+  if (!(a.p5 <= a.p50 && a.p50 <= a.p95)) return violated("percentiles that fall");
+  const ClusterSpec& spec = c.scenario().cluster.spec;
+  if (spec.jitter > 0 || spec.spread > 0 || spec.accelerator.is_cpu()) return holds();
+  if (std::abs(a.mean / one->step_time - 1) < 1e-6) return holds();
+  return violated(fmt::format("{} s on the mean of quiet samples, {} s forecast", a.mean.value(),
+                              one->step_time.value()),
+                  "--samples 3");
+}
+
 // The first key that differs, with both values.
 std::string first_difference(const nlohmann::ordered_json& one, const nlohmann::ordered_json& other,
                              const std::string& path = "") {
@@ -143,6 +166,9 @@ std::vector<Property> replay_properties() {
       {"repeats_in_a_thread", "another run, beside others, prints the same bytes",
        repeats_in_a_thread, 10, 100},
       {"run_follows_its_seed", "a run that is drawn follows its seed", run_follows_its_seed, 5, 3},
+      {"samples_follow_their_seed",
+       "samples are the same for any threads, and on a quiet machine what the forecast says",
+       samples_follow_their_seed, 4, 40},
       {"resolved_forecasts_the_same",
        "the resolved scenario forecasts the same, and resolves to "
        "itself",

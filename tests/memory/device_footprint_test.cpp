@@ -19,10 +19,10 @@ TEST(Reserved, FlatCopiesFindNoRoomAmongKeptPieces) {
   c.framework = "deepspeed";
   const Scenario scenario = gpt(c);
   // Activations are gone when the copies come, so 20 GiB are the most that is allocated.
-  const ByteCount both = reserved_bytes(scenario, 20 * kGiB, 20 * kGiB, 4 * kGiB);
+  const ByteCount both = reserved_bytes(scenario, 20 * kGiB, 20 * kGiB, 4 * kGiB, 80 * kGiB);
   EXPECT_EQ(both, reserved_bytes(scenario, 20 * kGiB) + 4 * kGiB);
   c.framework = "megatron";
-  EXPECT_EQ(reserved_bytes(gpt(c), 20 * kGiB, 20 * kGiB, 4 * kGiB),
+  EXPECT_EQ(reserved_bytes(gpt(c), 20 * kGiB, 20 * kGiB, 4 * kGiB, 80 * kGiB),
             reserved_bytes(gpt(c), 20 * kGiB));
 }
 
@@ -31,10 +31,10 @@ TEST(Reserved, WhatIsKeptNeverFillsMoreThanTheDevice) {
   c.framework = "deepspeed";
   const Scenario scenario = gpt(c);
   const ByteCount memory = scenario.cluster.spec.accelerator.memory;
-  const ByteCount reserved = reserved_bytes(scenario, 70 * kGiB, 70 * kGiB, 30 * kGiB);
+  const ByteCount reserved = reserved_bytes(scenario, 70 * kGiB, 70 * kGiB, 30 * kGiB, memory);
   EXPECT_EQ(reserved + framework_bytes(scenario), memory);
   // Tensors that are allocated at once do not fit for all that.
-  EXPECT_GT(reserved_bytes(scenario, 90 * kGiB, 70 * kGiB, 30 * kGiB), memory);
+  EXPECT_GT(reserved_bytes(scenario, 90 * kGiB, 70 * kGiB, 30 * kGiB, memory), memory);
 }
 
 TEST(Framework, NormOfAllGradientsHasACommunicatorOfItsOwn) {

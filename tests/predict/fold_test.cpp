@@ -77,6 +77,29 @@ std::string random_scenario(std::mt19937& random) {
   });
 }
 
+// Such a scenario with some GPUs slow, some of another model, and a slow NIC.
+std::string random_uneven_scenario(std::mt19937& random) {
+  return random_layout(random, [&](GptCase& c) {
+    const int per_node = pick(random, {4, 8}), gpus = c.tp * c.pp * c.dp;
+    const auto gpu = [&] {
+      const int device = std::uniform_int_distribution<int>(0, gpus - 1)(random);
+      return fmt::format("node{}/gpu{}", device / per_node, device % per_node);
+    };
+    std::vector<std::string> failed, others;
+    for (int i = pick(random, {0, 1, 1, 2}); i > 0; --i) {
+      failed.push_back(fmt::format("\"{}={}%\"", gpu(), pick(random, {50, 80, 95})));
+    }
+    if (pick(random, {0, 1}) == 1) failed.emplace_back("\"node0=90%\"");
+    if (pick(random, {0, 1}) == 1) failed.emplace_back("\"node0/nic0=50%\"");
+    if (pick(random, {0, 1}) == 1) others.push_back(fmt::format("\"{}=h100-sxm5-80g\"", gpu()));
+    if (gpus > per_node) others.emplace_back("\"node1=a100-sxm4-40g\"");
+    return fmt::format(R"("base": "dgx-a100-80g", "gpus_per_node": {}, "nics_per_node": {},
+        "nodes_per_leaf_group": {}, "fail": [{}], "accelerator_of": [{}])",
+                       per_node, pick(random, {1, 2, 4}), pick(random, {1, 2, 32}),
+                       fmt::join(failed, ", "), fmt::join(others, ", "));
+  });
+}
+
 // This machine has fewer cores than ranks or a core for each.
 std::string random_local_scenario(std::mt19937& random) {
   return random_layout(random, [&](GptCase& c) {
@@ -174,6 +197,25 @@ TEST(Folding, TellsRanksApartWhoseSiblingsLieDifferently) {
     EXPECT_NEAR(folded.bubble_fraction, whole.bubble_fraction, 1e-8) << text;
     EXPECT_LT(folded.rank_classes.size(), whole.rank_classes.size()) << text;
   }
+}
+
+TEST(Folding, TellsApartRanksOfOtherAndOfSlowGpus) {
+  std::mt19937 random(20261128);
+  std::size_t folded_classes = 0, ranks = 0;
+  for (int i = 0; i < 60; ++i) {
+    const std::string text = random_uneven_scenario(random);
+    const Prediction folded = forecast_of_text(text, {});
+    const Prediction whole = forecast_of_text(text, {.fold = false});
+    const double step = whole.step_time.value();
+    EXPECT_GT(step, 0) << text;
+    EXPECT_NEAR(folded.step_time.value(), step, 1e-9 * step) << text;
+    EXPECT_NEAR(folded.bubble_fraction, whole.bubble_fraction, 1e-8) << text;
+    EXPECT_EQ(folded.fits, whole.fits) << text;
+    EXPECT_EQ(folded.device_memory, whole.device_memory) << text;
+    folded_classes += folded.rank_classes.size();
+    ranks += whole.rank_classes.size();
+  }
+  EXPECT_LT(folded_classes * 4, ranks * 3) << "folding found no symmetry to use";
 }
 
 TEST(Folding, GivesTheTimesOfTheRunOfEveryRankOnSharedCores) {
