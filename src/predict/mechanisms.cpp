@@ -58,6 +58,7 @@ class Mechanisms {
   void hardware() {
     const ClusterSpec& spec = scenario_.cluster.spec;
     add(true, "device " + spec.accelerator.name);
+    add(traits_of(spec.accelerator.architecture).runs_rccl, "GPUs of AMD");
     const char* network = spec.network ? name_of(*spec.network) : "";
     add(spec.gpus > spec.gpus_per_domain(), fmt::format("network {}", network));
     add(spec.nccl.is_newer,

@@ -52,6 +52,11 @@ Written samples_table(const Scenario& scenario, const Prediction& prediction, Fo
                           time_text(samples.p5), time_text(samples.p95), time_text(samples.mean)),
               form) +
          paragraph_end(form);
+  if (samples.ranks.empty() && samples.p95 == samples.p5) {
+    return out + line("Nothing was drawn: say how much steps scatter, as with --set "
+                      "cluster.jitter=0.03 --set cluster.spread=0.01.",
+                      form);
+  }
   TextTable table({{"who", Align::kLeft}, {"on the critical path"}, {"costs on the mean"}});
   const RankGrid grid(scenario.layout);
   const Cluster& cluster = scenario.cluster;

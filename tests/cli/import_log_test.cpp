@@ -241,7 +241,7 @@ TEST(ImportLog, WhatIsWrongIsSaidAndNothingIsWritten) {
        "several logs make a suite"},
       {{folder / "short.log", "--cluster", "dgx-h100"}, "0 steps are left of 4 lines"},
       {{folder / "two.log", "--cluster", "dgx-h100"}, "differ in"},
-      {{folder / "junk.log", "--from", "log", "--cluster", "dgx-h100"}, "holds no step"},
+      {{folder / "junk.log", "--from", "log", "--cluster", "dgx-h100"}, "is packed by gzip"},
       {{folder / "none.log", "--cluster", "dgx-h100", "--suite", suite}, "cannot be read"},
       {{folder / "run.log", folder / "short.log", "--cluster", "dgx-h100", "--suite", suite},
        "0 steps are left"},

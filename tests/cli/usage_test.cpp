@@ -136,7 +136,7 @@ TEST(Usage, SaysWhatIsWrongWithAFlagInItsOwnWords) {
   for (const auto& [words, error] : cases) EXPECT_EQ(run(predict_words(words)).error, error);
   EXPECT_EQ(run({"check"}).error,
             "error: SUITE: is required and missing (suite files, names of shipped suites, or "
-            "all)\n");
+            "all (of training runs))\n");
   const Outcome price = run(predict_words({"--price", "dgx-h100=2"}));
   EXPECT_TRUE(says(price, "(a number such as 2.5)")) << price.error;
 }
