@@ -71,7 +71,7 @@ StepRun run_of_log(const TrainingLog& log, const LogFigures& figures, RunWork wo
   measured.step_time_spread = std::abs(figures.high - figures.low) / 2 / figures.median;
   measured.steps = static_cast<double>(figures.lines);
   return {step_seconds(figures.unit, figures.median, size_of(work)), error_of_median(measured),
-          work, log.most_allocated_bytes ? log.most_allocated_bytes : log.most_reserved_bytes};
+          work, log.most_allocated_bytes};
 }
 
 // The case that is called like the log, or the only one.

@@ -154,6 +154,10 @@ Seconds usual_latency(std::optional<Network> network) {
 
 bool speaks_verbs(std::optional<Network> network) { return network && row_of(*network).verbs; }
 
+bool can_work_together(const Accelerator& one, const Accelerator& other) {
+  return traits_of(one.architecture).runs_rccl == traits_of(other.architecture).runs_rccl;
+}
+
 void read_identity_fields(ObjectReader& reader, const std::string& topologies_folder,
                           ClusterSpec& spec) {
   set(spec.name, reader.text("name"));
@@ -335,6 +339,13 @@ void read_other_gpus(ObjectReader& reader, const std::string& topologies_folder,
     if (!found) continue;
     if (found->is_cpu() || spec.accelerator.is_cpu()) {
       value->fail(ErrorCode::kNotSupported, "a cluster of GPUs and processors as ranks", "");
+      continue;
+    }
+    if (!can_work_together(*found, spec.accelerator)) {
+      value->fail(ErrorCode::kIllegal,
+                  fmt::format("{} beside {}: NCCL and RCCL do not talk to each other", found->name,
+                              spec.accelerator.name),
+                  "GPUs of one vendor");
       continue;
     }
     spec.other_gpus.push_back({part, model_of(*found, spec)});

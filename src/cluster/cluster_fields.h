@@ -24,6 +24,9 @@ void read_identity_fields(ObjectReader& reader, const std::string& topologies_fo
 // The shape of a regular cluster: node, NICs, fabric.
 void read_shape_fields(ObjectReader& reader, ClusterSpec& spec);
 
+// Whether one library speaks for both: NCCL and RCCL do not meet in a collective.
+bool can_work_together(const Accelerator& one, const Accelerator& other);
+
 // "nodes" and "gpus"; afterwards both agree and lie within kMaxGpus, or an error is reported.
 void read_size_fields(ObjectReader& reader, ClusterSpec& spec);
 

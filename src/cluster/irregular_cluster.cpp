@@ -173,6 +173,9 @@ class Reader {
     ClusterSpec& spec = cluster_.spec;
     if (accelerator->is_cpu() != spec.accelerator.is_cpu()) {
       fail(reader, ErrorCode::kNotSupported, "a cluster of GPUs and processors as ranks");
+    } else if (!can_work_together(*accelerator, spec.accelerator)) {
+      fail(reader, ErrorCode::kIllegal, "GPUs of two vendors: NCCL and RCCL do not talk",
+           "GPUs of one vendor");
     }
     out.kind.model = model_of(*accelerator, spec);
   }

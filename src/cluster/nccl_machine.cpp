@@ -205,7 +205,7 @@ class FileReader {
     if (link.name != "nvlink" && link.name != "xgmi") return unknown(link, parent);
     out_.has_links = true;
     const std::string kind = link.text("tclass");
-    if (kind.starts_with(kOfSwitch)) {
+    if (kind == kOfSwitch) {
       gpu.to_switch += count;
     } else if (kind.starts_with("0x03") || kind.starts_with("0x12")) {
       gpu.cables[lower_bus(link.text("target"))] += count;

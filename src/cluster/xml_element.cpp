@@ -17,17 +17,50 @@ using boost::property_tree::ptree;
 
 constexpr std::ptrdiff_t kDeepest = 64;
 
+// A tag that begins at `at` ends behind the first '>' that stands in no quotes.
+std::size_t end_of_tag(std::string_view text, std::size_t at) {
+  char quote = 0;
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '>') {
+      return at + 1;
+    }
+  }
+  return text.size();
+}
+
+std::size_t behind(std::string_view text, std::string_view mark, std::size_t from) {
+  const std::size_t at = text.find(mark, from);
+  return at == text.npos ? text.size() : at + mark.size();
+}
+
 // The library calls itself for each element within another, so a file nested a million deep would
-// end the program. Tags that text or a comment holds count too, which real files do not have.
+// end the program.
 std::ptrdiff_t deepest_nesting(std::string_view text) {
   std::ptrdiff_t depth = 0, most = 0;
-  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-    if (text[i] == '<') {
-      if (text[i + 1] == '/') --depth;
-      if (text[i + 1] != '/' && text[i + 1] != '?' && text[i + 1] != '!') ++depth;
+  for (std::size_t at = text.find('<'); at < text.size(); at = text.find('<', at)) {
+    const std::string_view rest = text.substr(at);
+    if (rest.starts_with("<!--")) {
+      at = behind(text, "-->", at + 4);
+    } else if (rest.starts_with("<![CDATA[")) {
+      at = behind(text, "]]>", at);
+    } else if (rest.starts_with("<?")) {
+      at = behind(text, "?>", at);
+    } else {
+      const std::size_t end = end_of_tag(text, at);
+      const bool is_whole = end >= 2 && text[end - 2] == '/';
+      if (rest.starts_with("</")) {
+        --depth;
+      } else if (!is_whole && !rest.starts_with("<!")) {
+        ++depth;
+      }
+      most = std::max(most, depth);
+      at = end;
     }
-    if (text[i] == '/' && text[i + 1] == '>') --depth;
-    most = std::max(most, depth);
   }
   return most;
 }
@@ -53,6 +86,11 @@ std::string XmlElement::text(const std::string& key) const {
 }
 
 Result<XmlElement> parse_xml(std::string_view text, const std::string& file) {
+  // The bracketed part of a document type could hide elements from the count below.
+  if (text.find("<!DOCTYPE") != text.npos) {
+    return failure({ErrorCode::kFormat, "has a document type, which NCCL's files do not have", file,
+                    "", "a file that NCCL_TOPO_DUMP_FILE wrote; hwloc's are others"});
+  }
   if (deepest_nesting(text) > kDeepest) {
     return failure({ErrorCode::kSyntax,
                     fmt::format("elements are nested more than {} deep", kDeepest), file, "", ""});

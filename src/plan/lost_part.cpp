@@ -54,6 +54,7 @@ class Loss {
       auto scenario = with_replicas(dp, left - dp * replica);
       if (scenario) return scenario;
       if (errors.empty()) errors = scenario.error();
+      if (!are_cured_by_less(scenario.error())) break;
     }
     if (!errors.empty()) return failure(std::move(errors));
     return failure(
@@ -75,7 +76,18 @@ class Loss {
     return build_topology(sound);
   }
 
-  // GPUs of the whole graph that are left, in their order.
+  // Fewer replicas or another batch mend no cluster.
+  static bool are_cured_by_less(const Errors& errors) {
+    return std::ranges::none_of(
+        errors, [](const Error& error) { return error.path.starts_with("cluster"); });
+  }
+  static bool are_cured_by_a_batch(const Errors& errors) {
+    return std::ranges::all_of(
+        errors, [](const Error& error) { return error.path == "training.global_batch"; });
+  }
+
+  // GPUs of the whole graph that are left: those of nodes that lost one come last, since the rest
+  // of the replica that lost it is idle there. Else in their order.
   void find_lost(const FailedPart& part) {
     std::set<VertexId> lost;
     const auto lose = [&](const FailedPart& failed) {
@@ -88,13 +100,19 @@ class Loss {
     lose(part);
     std::ranges::copy_if(whole_.gpus(), std::back_inserter(left_),
                          [&](VertexId gpu) { return !lost.contains(gpu); });
+    std::set<std::int32_t> damaged;
+    for (const VertexId gpu : lost) damaged.insert(node_of(gpu));
+    std::stable_partition(left_.begin(), left_.end(),
+                          [&](VertexId gpu) { return !damaged.contains(node_of(gpu)); });
   }
 
-  // The last GPUs stand idle; a node of which none is in use is left out as a whole.
+  std::int32_t node_of(VertexId gpu) const { return whole_.vertices()[gpu.index()].node; }
+
+  // The last of those that are left stand idle; a node of which none is in use is left out as a
+  // whole.
   std::vector<std::string> parts_with_idle(std::int64_t idle) const {
     std::map<std::int32_t, std::int64_t> used;  // by node
     const std::size_t working = left_.size() - static_cast<std::size_t>(idle);
-    const auto node_of = [&](VertexId gpu) { return whole_.vertices()[gpu.index()].node; };
     for (std::size_t i = 0; i < working; ++i) ++used[node_of(left_[i])];
     std::vector<std::string> parts = parts_;
     std::set<std::int32_t> nodes;
@@ -123,6 +141,7 @@ class Loss {
       auto scenario = read_scenario(*document, folders_);
       if (scenario) return scenario;
       if (errors.empty()) errors = scenario.error();
+      if (!are_cured_by_a_batch(scenario.error())) break;
     }
     return failure(std::move(errors));
   }

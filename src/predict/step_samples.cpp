@@ -158,11 +158,16 @@ double Sampler::drawn(const Varying& run, double device, SeededRandom& random) c
 Pace Sampler::pace(const std::vector<std::int32_t>& classes, std::size_t i,
                    const std::vector<double>& devices, std::vector<SeededRandom>& random) const {
   Pace out{-1, 0, 0};
+  const bool one_draw = !(spec_.jitter > 0);
+  const auto first = at(classes.front());
+  const double common = one_draw ? drawn(runs_[first][i], devices[first], random[first]) -
+                                       runs_[first][i].seconds * devices[first]
+                                 : 0;
   for (const std::int32_t c : classes) {
     const Varying& run = runs_[at(c)][i];
-    const bool one_draw = !(spec_.jitter > 0) && c != classes.front();
     const double seconds =
-        one_draw ? run.seconds * devices[at(c)] : drawn(run, devices[at(c)], random[at(c)]);
+        one_draw ? std::max(run.seconds * devices[at(c)] + common, kLeastPart * run.seconds)
+                 : drawn(run, devices[at(c)], random[at(c)]);
     if (out.rank >= 0 && !(seconds > out.seconds)) continue;
     out = {rank_of(c), seconds, seconds - run.ordinary};
   }

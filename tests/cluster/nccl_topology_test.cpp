@@ -123,6 +123,13 @@ TEST(NcclTopology, SaysWhatAFileLacks) {
     for (int i = 0; i < 100'000; ++i) out += "<pci>";
     return out;
   }();
+  const auto repeated = [](const std::string& text) {
+    std::string out;
+    for (int i = 0; i < 100'000; ++i) out += text;
+    return out;
+  };
+  const std::string behind_text = repeated("<a>/>"), in_quotes = repeated("<a b='/>'>");
+  const std::string behind_comment = "<!-- " + repeated("</") + "-->" + deep;
   const std::string link_to_nobody = "<system><cpu>" + gpu +
                                      R"(<nvlink target="0:2" count="4" tclass="0x030200"/>)"
                                      "</gpu></pci></cpu></system>";
@@ -137,6 +144,10 @@ TEST(NcclTopology, SaysWhatAFileLacks) {
       {"<system><cpu><gpu/></cpu></system>", "<gpu> stands in <cpu>"},
       {link_to_nobody.c_str(), "leads to 0:2, where no GPU"},
       {deep.c_str(), "nested more than 64 deep"},
+      {behind_text.c_str(), "nested more than 64 deep"},
+      {in_quotes.c_str(), "nested more than 64 deep"},
+      {behind_comment.c_str(), "nested more than 64 deep"},
+      {"<!DOCTYPE topology SYSTEM \"hwloc2.dtd\"><topology/>", "has a document type"},
       {"<system><cpu><pci busid=\"7\" class=\"0x030200\" device=\"0x9999\"/></cpu></system>",
        "of the device 0x9999"},
   };

@@ -49,9 +49,11 @@ TEST(LostPart, ANodeTakesItsReplicasAlong) {
 TEST(LostPart, OneGpuLeavesItsReplicaIdle) {
   const Scenario left = without(gpt(eight_replicas()), "node1/gpu2");
   EXPECT_EQ(left.layout.dp, 7);
-  EXPECT_EQ(left.cluster.gpus(), 14);  // and the last GPU of all stands idle
+  EXPECT_EQ(left.cluster.gpus(), 14);  // and the other GPU of the replica stands idle
   EXPECT_EQ(left.training.global_batch, 63);
-  // Four nodes are left, the last of them with three GPUs.
+  // Four nodes are left, the second of them with two GPUs, so that no replica lies on two.
+  EXPECT_EQ(left.cluster.node_of(DeviceId(5)), 1);
+  EXPECT_EQ(left.cluster.node_of(DeviceId(6)), 2);
   EXPECT_EQ(left.cluster.node_of(DeviceId(13)), 3);
 }
 
