@@ -16,8 +16,8 @@
 namespace stepcast::nccl {
 namespace {
 
-constexpr const char* kOfSwitch = "0x0680";  // how the class of an NVSwitch begins
-constexpr const char* kOfBridge = "0x0604";  // that of a PCIe switch or port
+constexpr const char* kOfSwitch = "0x068000";  // of an NVSwitch; 0x068001 is a processor
+constexpr const char* kOfBridge = "0x0604";    // that of a PCIe switch or port
 constexpr const char* kOfInfiniband = "0x0207";
 constexpr std::size_t kMostOfAKind = 1024;  // as in a cluster that is described by keys
 constexpr std::size_t kMostSockets = 64;
