@@ -102,29 +102,18 @@ Errors note_choices(const PredictFlags& flags, const Scenario& stated, const Sce
   return {};
 }
 
-// The scenario with the changes of --what-if, and what they do to the step; `whole`: without them,
-// where a part fails.
+// The scenario with the changes of --what-if; `whole`: without them, where there are any.
 Result<Scenario> read_changed(const PredictFlags& flags, const DataFolders& folders,
                               std::optional<Scenario>& whole) {
   auto stated = scenario_from_flags(flags.scenario, folders);
   if (!stated || flags.what_if.empty()) return stated;
   auto scenario = apply_what_ifs(stated, flags.what_if, folders);
   if (!scenario) return scenario;
-  if (!lost_parts(flags).empty()) {
-    whole = std::move(*stated);
-    return scenario;
+  if (lost_parts(flags).empty()) {
+    Errors errors = note_choices(flags, *stated, *scenario, folders);
+    if (!errors.empty()) return failure(std::move(errors));
   }
-  Errors errors = note_choices(flags, *stated, *scenario, folders);
-  if (!errors.empty()) return failure(std::move(errors));
-  const auto before = predict(*stated, folders), after = predict(*scenario, folders);
-  if (!before) return failure(before.error());
-  if (!after) return failure(after.error());
-  const std::string was = time_text(before->step_time), is = time_text(after->step_time);
-  const char* nothing =
-      ", which binds nothing here (--explain tells the link that binds a message)";
-  note(flags.output,
-       fmt::format("note: with {} a step takes {}, and {} without{}",
-                   fmt::join(flags.what_if, ", "), is, was, was == is ? nothing : ""));
+  whole = std::move(*stated);
   return scenario;
 }
 
@@ -154,9 +143,25 @@ Errors plan_output(PredictFlags& flags, Output& output) {
   return flags.require.read();
 }
 
-Result<Prediction> forecast_of_whole(const std::optional<Scenario>& whole,
+// The step without the changes of --what-if, replayed as the changed one is.
+Result<Prediction> forecast_of_whole(const PredictFlags& flags,
+                                     const std::optional<Scenario>& whole,
                                      const DataFolders& folders) {
-  return whole ? predict(*whole, folders) : Prediction{};
+  if (!whole) return Prediction{};
+  PredictOptions options;
+  options.fold = !flags.unfolded;
+  options.contention = !flags.no_contention;
+  return predict(*whole, folders, options);
+}
+
+// Tells what the changes do to the step.
+void note_step(const PredictFlags& flags, const Prediction& before, const Prediction& after) {
+  const std::string was = time_text(before.step_time), is = time_text(after.step_time);
+  const char* nothing =
+      ", which binds nothing here (--explain tells the link that binds a message)";
+  note(flags.output,
+       fmt::format("note: with {} a step takes {}, and {} without{}",
+                   fmt::join(flags.what_if, ", "), is, was, was == is ? nothing : ""));
 }
 
 // Writes the files beside the forecast, and says so.
@@ -199,8 +204,10 @@ int run_predict(PredictFlags& flags) {
   const auto prediction = predict(*scenario, data->folders, options_of(flags));
   if (!prediction) return report_errors(prediction.error());
 
-  const auto before = forecast_of_whole(whole, data->folders);
+  const auto before = forecast_of_whole(flags, whole, data->folders);
   if (!before) return report_errors(before.error());
+  const std::string lost = lost_parts(flags);
+  if (whole && lost.empty()) note_step(flags, *before, *prediction);
   std::optional<Profile> profile;
   if (flags.explain) {
     auto loaded = choose_profile(*scenario, data->folders);
@@ -226,7 +233,7 @@ int run_predict(PredictFlags& flags) {
                         profile ? &*profile : nullptr,
                         flags.pipeline,
                         flags.seed};
-  if (whole) report.loss.emplace(LossReport{lost_parts(flags), *whole, *before});
+  if (!lost.empty()) report.loss.emplace(LossReport{lost, *whole, *before});
   output.set_main(flags.output, render(flags.output, report));
   if (const int code = commit(flags, output, report, outlook); code != kOk) return code;
   return flags.require.code(prediction->fits ? kOk : kDoesNotFit);
