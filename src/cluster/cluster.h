@@ -59,6 +59,9 @@ struct ClusterSpec {
   double oversubscription = 1;             // leaf downlink : uplink
   std::int64_t pod_nodes = 0;              // nodes under one spine layer; 0: all
   double pod_oversubscription = 1;         // spine : core
+  std::int64_t sites = 1;                  // with equally many nodes each, in order
+  BytesPerSecond wan_bandwidth;            // of a site and direction, between sites
+  Seconds wan_latency;                     // one way, from a site's top switch to another's
   CpuVendor cpu = CpuVendor::kIntel;
   ByteCount host_memory = 0;             // of a node; 0: not stated
   BytesPerSecond host_memory_bandwidth;  // of a node, all sockets; 0: host_of() has it
@@ -71,10 +74,11 @@ struct ClusterSpec {
   // Standard deviations, as parts of the mean: of what a pass takes from one time to the next, and
   // of what it takes on one device and on another.
   double jitter = 0, spread = 0;
-  NcclSettings nccl = {};                // a scenario's `software` says it
+  NcclSettings nccl = {};  // a scenario's `software` says it
   std::vector<std::string> sources;
   std::string notes;
 
+  std::int64_t nodes_per_site() const { return nodes / sites; }
   // GPUs that reach each other without the network, if that many are in use.
   std::int64_t gpus_per_domain() const { return gpus_per_node * nvlink_domain_nodes; }
   // Whether there are more devices than cores to compute on.
@@ -107,6 +111,7 @@ struct Cluster {
   std::int64_t domain_of(DeviceId device) const {
     return node_of(device) / spec.nvlink_domain_nodes;
   }
+  std::int64_t site_of(DeviceId device) const { return node_of(device) / spec.nodes_per_site(); }
 };
 
 inline constexpr const char* kLocalCluster = "local";     // the base that is this machine

@@ -213,6 +213,9 @@ void read_shape_fields(ObjectReader& reader, ClusterSpec& spec) {
   set(spec.oversubscription, reader.number("oversubscription", 0.01, 1000));
   set(spec.pod_nodes, reader.integer("pod_nodes", 0, kMaxGpus));
   set(spec.pod_oversubscription, reader.number("pod_oversubscription", 0.01, 1000));
+  set(spec.sites, reader.integer("sites", 1, kMaxGpus));
+  set_rate(reader, "wan", spec.wan_bandwidth);
+  set(spec.wan_latency, reader.seconds("wan_latency"));
 }
 
 void read_size_fields(ObjectReader& reader, ClusterSpec& spec) {
@@ -232,7 +235,9 @@ void read_size_fields(ObjectReader& reader, ClusterSpec& spec) {
     spec.gpus = *gpus;
   }
   if (!reader.has("nvlink_domain_nodes")) {
-    spec.nvlink_domain_nodes = nodes_of_domain(spec.nodes, spec.nvlink_domain_nodes);
+    const std::int64_t of_site = std::max<std::int64_t>(spec.nodes_per_site(), 1);
+    spec.nvlink_domain_nodes = nodes_of_domain(of_site, spec.nvlink_domain_nodes);
+    if (spec.sites > 1) spec.nvlink_domain_nodes = std::min(spec.nvlink_domain_nodes, of_site);
   }
   if (spec.gpus > kMaxGpus) {
     reader.fail(gpus ? "gpus" : "nodes", ErrorCode::kBadValue,
@@ -299,8 +304,12 @@ std::vector<FailedPart> read_failed(ObjectReader& reader, const ClusterSpec& bas
       return graph.gpus().empty() ? -1 : graph.vertices()[graph.gpus().back().index()].node;
     };
     const std::int32_t last = last_node(whole);
-    if (last_node(left) != last && !node && last >= base.nvlink_domain_nodes &&
-        base.nvlink_domain_nodes > 1) {
+    const bool lost_a_node = last_node(left) != last && !node;
+    if (lost_a_node && base.sites > 1) {
+      errors.push_back({ErrorCode::kNotSupported,
+                        "a node of one of several sites cannot be taken out yet", "", "",
+                        "take out its GPUs but one, or give fewer nodes"});
+    } else if (lost_a_node && last >= base.nvlink_domain_nodes && base.nvlink_domain_nodes > 1) {
       errors.push_back({ErrorCode::kNotSupported,
                         "a node of one of several NVLink domains cannot be taken out yet", "", "",
                         "take out its GPUs but one, or give fewer nodes"});
@@ -400,6 +409,43 @@ void require_shape_fields(ObjectReader& reader, const ClusterSpec& spec) {
   for (const char* key : {"nic", "network", "network_latency"}) reader.required(key);
 }
 
+namespace {
+
+void check_sites(ObjectReader& reader, const ClusterSpec& spec) {
+  const auto fail = [&](const char* key, std::string message, const char* hint) {
+    reader.fail(key, ErrorCode::kIllegal, std::move(message), hint);
+  };
+  if (spec.sites == 1) {
+    for (const char* key : {"wan", "wan_latency"}) {
+      if (reader.has(key)) fail(key, "one site has no link to others", "give sites");
+    }
+    return;
+  }
+  if (spec.nics_per_node == 0) {
+    fail("sites", fmt::format("{} sites without a NIC cannot reach each other", spec.sites),
+         "give nics_per_node and nic, or use one site");
+  }
+  if (spec.nodes % spec.sites != 0) {
+    fail("sites", fmt::format("{} nodes are not dealt evenly to {} sites", spec.nodes, spec.sites),
+         "as many nodes in each site");
+  } else if (spec.nodes_per_site() % spec.nvlink_domain_nodes != 0) {
+    fail("sites",
+         fmt::format("a site of {} nodes does not hold whole NVLink domains of {}",
+                     spec.nodes_per_site(), spec.nvlink_domain_nodes),
+         "NVLink does not reach another site");
+  }
+  if (!(spec.wan_bandwidth.value() > 0)) {
+    fail("wan", fmt::format("{} sites without a link between them", spec.sites),
+         "the rate of a site's link to the others, like \"100 Gb/s\"");
+  }
+  if (!(spec.wan_latency.value() > 0)) {
+    fail("wan_latency", "the way between sites takes time",
+         "one way, like \"10 ms\": half of what ping shows");
+  }
+}
+
+}  // namespace
+
 void check_shape(ObjectReader& reader, const ClusterSpec& spec) {
   const auto fail = [&](const char* key, std::string message, const char* hint) {
     reader.fail(key, ErrorCode::kIllegal, std::move(message), hint);
@@ -428,6 +474,7 @@ void check_shape(ObjectReader& reader, const ClusterSpec& spec) {
                      spec.nodes_per_leaf_group),
          "a multiple of nodes_per_leaf_group, or 0 for one pod");
   }
+  check_sites(reader, spec);
 }
 
 }  // namespace stepcast

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "cluster/cluster.h"
@@ -21,13 +22,14 @@ namespace stepcast {
 namespace {
 
 const std::vector<std::string>& vertex_kinds() {
-  static const std::vector<std::string> names = {"gpu", "nvswitch", "pcie",  "host",
-                                                 "nic", "leaf",     "spine", "core"};
+  static const std::vector<std::string> names = {"gpu",  "nvswitch", "pcie", "host", "nic",
+                                                 "leaf", "spine",    "core", "wan"};
   return names;
 }
 
 bool in_fabric(VertexKind kind) {
-  return kind == VertexKind::kLeaf || kind == VertexKind::kSpine || kind == VertexKind::kCore;
+  return kind == VertexKind::kLeaf || kind == VertexKind::kSpine || kind == VertexKind::kCore ||
+         kind == VertexKind::kWan;
 }
 
 // The cable between two vertices; nothing when there is none.
@@ -351,11 +353,56 @@ class Reader {
     spec.scale_up_bandwidth =
         nvlink ? fastest(VertexKind::kGpu, LinkKind::kNvlink) : spec.pcie_bandwidth;
     spec.nic_bandwidth = fastest(VertexKind::kNic, LinkKind::kNic);
+    find_sites();
     for (std::size_t i = 1; i < graph.gpus().size(); ++i) {
       const bool inside = cluster_.domain_of(DeviceId(i)) == cluster_.domain_of(DeviceId(0));
       const Seconds latency = graph.latency(DeviceId(0), DeviceId(i));
-      Seconds& longest = inside ? spec.scale_up_latency : spec.network_latency;
+      const bool here = cluster_.site_of(DeviceId(i)) == 0;
+      Seconds& longest = inside ? spec.scale_up_latency
+                         : here ? spec.network_latency
+                                : spec.wan_latency;
       longest = std::max(longest, latency);
+    }
+    spec.wan_latency = std::max(spec.wan_latency - spec.network_latency, Seconds());
+  }
+
+  // The parts that only the wide area joins are the sites.
+  void find_sites() {
+    const Topology& graph = cluster_.topology;
+    const std::vector<Vertex>& vertices = graph.vertices();
+    const auto is_wan = [](const Vertex& vertex) { return vertex.kind == VertexKind::kWan; };
+    if (std::ranges::none_of(vertices, is_wan)) return;
+    std::vector<bool> seen(vertices.size(), false);
+    std::vector<std::set<std::int32_t>> sites;  // the nodes of each
+    for (const VertexId gpu : graph.gpus()) {
+      if (seen[gpu.index()]) continue;
+      seen[gpu.index()] = true;
+      sites.emplace_back();
+      for (std::vector<VertexId> open = {gpu}; !open.empty();) {
+        const VertexId at = open.back();
+        open.pop_back();
+        if (vertices[at.index()].node >= 0) sites.back().insert(vertices[at.index()].node);
+        for (const LinkId id : graph.out_links(at)) {
+          const VertexId to = graph.links()[id.index()].to;
+          const bool leaves = is_wan(vertices[to.index()]);
+          if (leaves) cluster_.spec.wan_bandwidth = graph.links()[id.index()].capacity;
+          if (leaves || seen[to.index()]) continue;
+          seen[to.index()] = true;
+          open.push_back(to);
+        }
+      }
+    }
+    cluster_.spec.sites = static_cast<std::int64_t>(sites.size());
+    std::int32_t next = 0;
+    for (const std::set<std::int32_t>& nodes : sites) {
+      const bool alike = nodes.size() == sites.front().size() && *nodes.begin() == next &&
+                         *nodes.rbegin() == next + static_cast<std::int32_t>(nodes.size()) - 1;
+      if (!alike) {
+        cluster_.spec.sites = 1;
+        return fail("vertices", ErrorCode::kNotSupported, "sites that are not alike",
+                    "as many nodes in each, those of a site numbered together");
+      }
+      next += static_cast<std::int32_t>(nodes.size());
     }
   }
 

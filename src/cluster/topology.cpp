@@ -28,6 +28,8 @@ const char* name_of(VertexKind kind) {
       return "spine";
     case VertexKind::kCore:
       return "core";
+    case VertexKind::kWan:
+      return "wan";
   }
   return "";
 }

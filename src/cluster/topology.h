@@ -18,7 +18,7 @@
 
 namespace stepcast {
 
-enum class VertexKind { kGpu, kNvSwitch, kPcieSwitch, kHost, kNic, kLeaf, kSpine, kCore };
+enum class VertexKind { kGpu, kNvSwitch, kPcieSwitch, kHost, kNic, kLeaf, kSpine, kCore, kWan };
 enum class LinkKind { kNvlink, kPcie, kHostBus, kNic, kFabric };
 const char* name_of(VertexKind kind);
 const char* name_of(LinkKind kind);

@@ -149,6 +149,11 @@ SortedJson shape_of(const Cluster& cluster) {
                     {"pod_nodes", c.pod_nodes},
                     {"pod_oversubscription", c.pod_oversubscription}};
   if (c.nics_per_node > 0) out["nic"] = with_unit(c.nic_bandwidth, {kGigabits, kBytes});
+  if (c.sites > 1) {
+    out["sites"] = c.sites;
+    out["wan"] = with_unit(c.wan_bandwidth, {kGigabits, kBytes});
+    out["wan_latency"] = time_text(c.wan_latency);
+  }
   for (const FailedPart& part : c.failed) out["fail"].push_back(text_of(part));
   for (const OtherGpus& one : c.other_gpus) {
     const Accelerator& accelerator = cluster.accelerator(one.model);

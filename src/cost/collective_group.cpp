@@ -100,7 +100,16 @@ std::span<const VertexId> DeviceLinks::nics(DeviceId device) const {
 std::int64_t tiers_above_leaves(const Cluster& cluster, std::span<const DeviceId> members) {
   const ClusterSpec& spec = cluster.spec;
   const auto [first, last] = std::minmax_element(members.begin(), members.end());
-  const std::int64_t low = cluster.node_of(*first), high = cluster.node_of(*last);
+  const std::int64_t nodes = spec.nodes_per_site();
+  std::int64_t low = cluster.node_of(*first), high = cluster.node_of(*last);
+  if (low / nodes != high / nodes) {
+    if (spec.pod_nodes > 0 && nodes > spec.pod_nodes) return 2;
+    const bool one_leaf =
+        nodes <= spec.nodes_per_leaf_group && (spec.nics_per_node == 1 || !spec.rail_optimised);
+    return one_leaf ? 0 : 1;
+  }
+  low %= nodes;
+  high %= nodes;
   if (low / spec.nodes_per_leaf_group == high / spec.nodes_per_leaf_group) return 0;
   return spec.pod_nodes == 0 || low / spec.pod_nodes == high / spec.pod_nodes ? 1 : 2;
 }
@@ -144,6 +153,12 @@ GroupShape shape_of(const Cluster& cluster, const DeviceLinks& links,
   if (!std::ranges::is_sorted(domains)) std::ranges::sort(domains);
 
   shape.tiers = tiers_above_leaves(cluster, members);
+  shape.sites = 0;
+  std::int64_t site = -1;
+  for (const std::int64_t domain : domains) {
+    const std::int64_t node = domain * cluster.spec.nvlink_domain_nodes;
+    if (std::exchange(site, node / cluster.spec.nodes_per_site()) != site) ++shape.sites;
+  }
   shape.domains = 0;
   shape.largest = 0;
   shape.smallest = shape.nics = std::numeric_limits<std::int64_t>::max();

@@ -2,6 +2,7 @@
 #include "cost/collective_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "core/assert.h"
@@ -77,8 +78,37 @@ NcclEstimate CollectiveModel::estimate(CollectiveKind kind, Bytes size, DataType
                         : kind == CollectiveKind::kSendReceive
                             ? send(size)
                             : as_measured(kind, nccl_choice(graph_, kind, size, type), size);
-  result.latency = std::max(result.latency + wires(result), Seconds());
+  result.latency =
+      std::max(result.latency + wires(result), Seconds()) + between_sites(kind, result);
   return result;
+}
+
+// A message waits for the way between sites as often as the algorithm takes it, one after the
+// other: a ring once for each site and round, a tree up and down where its branches of the sites
+// meet, all others once. No hop counts that the algorithm does not have.
+Seconds CollectiveModel::between_sites(CollectiveKind kind, const NcclEstimate& estimate) const {
+  if (group_.sites < 2) return Seconds();
+  const double sites = static_cast<double>(group_.sites);
+  const double domains = static_cast<double>(group_.domains);
+  const double rounds = kind == CollectiveKind::kAllReduce ? 2 : 1;
+  double crossings = 1;
+  switch (estimate.algorithm) {
+    case Algorithm::kRing:
+      crossings = rounds * std::min(domains - 1, sites);
+      break;
+    case Algorithm::kTree:
+    case Algorithm::kNvlsTree:
+      crossings = 2 * std::min(std::floor(std::log2(domains)), std::ceil(std::log2(sites)));
+      break;
+    case Algorithm::kPat:
+      crossings = std::min(std::ceil(std::log2(domains)), sites);
+      break;
+    case Algorithm::kNvls:
+    case Algorithm::kPairwise:
+    case Algorithm::kDirect:
+      break;
+  }
+  return crossings * cluster_.wan_latency;
 }
 
 // Returns by how much hops of an algorithm take longer here than usual. Latency 0: not stated.
@@ -128,6 +158,7 @@ CollectiveModel CollectiveModel::inside() const {
   members.ranks = members.smallest = group_.largest;
   members.domains = 1;
   members.nics = members.tiers = 0;
+  members.sites = 1;
   members.nic_left = 1;
   return {cluster_, members, true, tuned_for_};
 }
@@ -183,7 +214,7 @@ NcclEstimate CollectiveModel::exchange_once(std::int64_t copies, std::int64_t st
   }
   NcclEstimate result;
   result.algorithm = Algorithm::kPairwise;
-  result.latency = base + remote * (domains - 1);
+  result.latency = base + remote * (domains - 1) + between_sites(CollectiveKind::kAllToAll, result);
   result.bandwidth = BytesPerSecond(1 / std::max(over_links / links, over_network / network));
   result.channels = store_sms > 0 ? store_sms : held_sms > 0 ? held_sms : kExchangeSms;
   return result;

@@ -52,6 +52,7 @@ class CollectiveModel {
   NcclEstimate send(Bytes size) const;
   BytesPerSecond network_share() const;  // of a domain
   Seconds wires(const NcclEstimate& estimate) const;
+  Seconds between_sites(CollectiveKind kind, const NcclEstimate& estimate) const;
 
   const ClusterSpec& cluster_;
   const ClusterSpec& tuned_for_;

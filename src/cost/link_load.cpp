@@ -359,8 +359,13 @@ void charge_protocol(const Cluster& cluster, const Reached& reached, std::vector
     const double used = load.weight * reached.rate.value() / link.capacity.value();
     carried = std::max(carried, std::min(used, 1.0));
   }
+  const auto is_wan = [&](VertexId end) {
+    return cluster.topology.vertices()[end.index()].kind == VertexKind::kWan;
+  };
   for (LinkLoad& load : loads) {
     const Link& link = link_of(load);
+    // A link between sites is stated by the payload that it carries.
+    if (is_wan(link.from) || is_wan(link.to)) continue;
     const double part = nccl_wire_part(cluster.spec, link.kind) * measured;
     const double full = link.capacity.value() / reached.rate.value();
     const double least = link.kind == LinkKind::kFabric ? load.weight / carried : load.weight;

@@ -157,6 +157,8 @@ const MpiCurve* MpiCollectives::find(CollectiveKind kind, std::span<const Device
   Distance least;
   for (const MpiCurve& curve : curves_) {
     if (curve.kind != kind || pattern_of(curve.placement) != pattern) continue;
+    // Another way between sites may be longer.
+    if (cluster_.spec.sites > 1 && curve.placement != nodes) continue;
     const double concurrent = static_cast<double>(curve.concurrent);
     const Distance distance{curve.placement != nodes, std::abs(std::log(concurrent / groups)),
                             curve.concurrent};

@@ -61,6 +61,7 @@ class Mechanisms {
     add(traits_of(spec.accelerator.architecture).runs_rccl, "GPUs of AMD");
     const char* network = spec.network ? name_of(*spec.network) : "";
     add(spec.gpus > spec.gpus_per_domain(), fmt::format("network {}", network));
+    add(spec.sites > 1, "links between sites");
     add(spec.nccl.is_newer,
         fmt::format("NCCL {}, forecast as 2.{}", spec.nccl.version, NcclSettings::kNewest));
   }

@@ -73,6 +73,16 @@ void draw_overrides(Draw& draw, json& out) {
   if (draw.chance(0.05)) out["nvlink_domain_nodes"] = draw.number({1, 2, 4});
 }
 
+// Two sites, or as many as there are nodes.
+void draw_sites(Draw& draw, std::int64_t nodes, json& out) {
+  if (nodes < 2 || !draw.chance(0.1)) return;
+  const std::int64_t sites = nodes % 2 == 0 && draw.chance(0.7) ? 2 : nodes;
+  out["sites"] = sites;
+  out["wan"] = fmt::format("{} Gb/s", draw.number({1, 10, 100, 800}));
+  out["wan_latency"] = fmt::format("{} ms", draw.number({1, 10, 60}));
+  if (!out.contains("nvlink_domain_nodes")) out["nvlink_domain_nodes"] = 1;
+}
+
 json based_cluster(Draw& draw) {
   const ClusterSpec& base = draw.of(bases());
   const std::int64_t nodes = nodes_of(draw);
@@ -84,6 +94,7 @@ json based_cluster(Draw& draw) {
     out["gpus"] = 1 + draw.below(most);
   } else {
     out["nodes"] = nodes;
+    draw_sites(draw, nodes, out);
   }
   return out;
 }
@@ -119,6 +130,7 @@ json own_cluster(Draw& draw) {
     out["network_latency"] = fmt::format("{} us", draw.number({1, 3, 15}));
   }
   if (draw.chance(0.3)) out["scale_up_latency"] = microseconds(draw);
+  draw_sites(draw, nodes, out);
   if (draw.chance(0.2)) out["name"] = "own cluster";
   return out;
 }
