@@ -23,6 +23,7 @@
 #include "core/json_tree.h"
 #include "launch/signal_watch.h"
 #include "layout/read_scenario.h"
+#include "plan/better_placement.h"
 #include "plan/offers/layout_ranking.h"
 #include "plan/space.h"
 #include "predict/prediction.h"
@@ -124,6 +125,22 @@ Errors set_comparisons(const std::optional<Scenario>& today, const PlanFlags& fl
   return set_today(today, flags, folders, report);
 }
 
+// Says where the first place would be faster with its nodes in another order.
+Errors note_placement(const PlanReport& report, const PlanFlags& flags,
+                      const DataFolders& folders) {
+  if (report.result.found.empty()) return {};
+  const FoundLayout& first = report.result.found.front();
+  const Seconds stated = first.prediction.step_time;
+  const auto better = better_placement(report.planner, first.choice, stated, folders);
+  if (!better) return better.error();
+  if (!*better) return {};
+  note(flags.output,
+       fmt::format("note: with cluster.place={}, in the order of switches, the first place takes "
+                   "{:.1f} ms in place of {:.1f}",
+                   (*better)->place, (*better)->step_time.value() * 1e3, stated.value() * 1e3));
+  return {};
+}
+
 // Whether the first place keeps what is required.
 Errors judge_first(PlanFlags& flags, const PlanReport& report, const PriceList& prices) {
   if (!flags.require.given() || report.result.found.empty()) return {};
@@ -200,6 +217,7 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   }
   progress.clear();
   errors = set_comparisons(*today, flags, data.folders, report);
+  if (errors.empty()) errors = note_placement(report, flags, data.folders);
   if (errors.empty()) errors = judge_first(flags, report, *prices);
   if (errors.empty()) errors = set_page(report, flags, output);
   if (!errors.empty()) return report_errors(errors);

@@ -11,6 +11,7 @@
 #include "cluster/local_cluster.h"
 #include "cluster/named_cluster.h"
 #include "cluster/nccl_topology.h"
+#include "cluster/placement.h"
 #include "core/gathered_errors.h"
 #include "core/json.h"
 #include "core/json_tree.h"
@@ -30,6 +31,7 @@ Cluster read_whole(ObjectReader& reader, const std::string& topologies_folder,
   read_identity_fields(reader, topologies_folder, spec);
   read_shape_fields(reader, spec);
   read_size_fields(reader, spec);
+  read_place_fields(reader, spec);
   if (spec.title.empty()) spec.title = spec.name;
   if (spec.nics_per_node == 0 && !spec.network) spec.network = Network::kNone;
   share_memory(spec);
@@ -126,6 +128,7 @@ Cluster read_based(ObjectReader& reader, const std::string& topologies_folder,
   read_identity_fields(reader, topologies_folder, spec);
   read_shape_fields(reader, spec);
   read_size_fields(reader, spec);
+  read_place_fields(reader, spec);
   if (of_card && !reader.has("nodes") && !reader.has("gpus")) spec.gpus = 1;
   share_memory(spec);
   check_shape(reader, spec);

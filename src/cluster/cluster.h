@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cluster/accelerator.h"
+#include "cluster/fabric.h"
 #include "cluster/failed_parts.h"
 #include "cluster/nccl_settings.h"
 #include "cluster/topology.h"
@@ -62,6 +63,7 @@ struct ClusterSpec {
   std::int64_t sites = 1;                  // with equally many nodes each, in order
   BytesPerSecond wan_bandwidth;            // of a site and direction, between sites
   Seconds wan_latency;                     // one way, from a site's top switch to another's
+  Fabric fabric = {};
   CpuVendor cpu = CpuVendor::kIntel;
   ByteCount host_memory = 0;             // of a node; 0: not stated
   BytesPerSecond host_memory_bandwidth;  // of a node, all sockets; 0: host_of() has it

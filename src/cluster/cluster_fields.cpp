@@ -216,6 +216,7 @@ void read_shape_fields(ObjectReader& reader, ClusterSpec& spec) {
   set(spec.sites, reader.integer("sites", 1, kMaxGpus));
   set_rate(reader, "wan", spec.wan_bandwidth);
   set(spec.wan_latency, reader.seconds("wan_latency"));
+  read_fabric_fields(reader, spec);
 }
 
 void read_size_fields(ObjectReader& reader, ClusterSpec& spec) {
@@ -268,8 +269,10 @@ std::vector<std::string> listed_texts(ObjectReader& reader, const char* key) {
 // The first node of which no GPU is left.
 std::optional<std::int32_t> node_without_gpu(const Topology& graph) {
   std::int32_t expected = 0;
-  for (const VertexId gpu : graph.gpus()) {
-    const std::int32_t node = graph.vertices()[gpu.index()].node;
+  std::vector<std::int32_t> nodes;
+  for (const VertexId gpu : graph.gpus()) nodes.push_back(graph.vertices()[gpu.index()].node);
+  std::ranges::sort(nodes);
+  for (const std::int32_t node : nodes) {
     if (node > expected) return expected;
     expected = node + 1;
   }
@@ -301,7 +304,11 @@ std::vector<FailedPart> read_failed(ObjectReader& reader, const ClusterSpec& bas
     Topology left = without_failed(whole, out);
     const auto node = node_without_gpu(left);
     const auto last_node = [](const Topology& graph) {
-      return graph.gpus().empty() ? -1 : graph.vertices()[graph.gpus().back().index()].node;
+      std::int32_t last = -1;
+      for (const VertexId gpu : graph.gpus()) {
+        last = std::max(last, graph.vertices()[gpu.index()].node);
+      }
+      return last;
     };
     const std::int32_t last = last_node(whole);
     const bool lost_a_node = last_node(left) != last && !node;
@@ -475,6 +482,7 @@ void check_shape(ObjectReader& reader, const ClusterSpec& spec) {
          "a multiple of nodes_per_leaf_group, or 0 for one pod");
   }
   check_sites(reader, spec);
+  check_fabric(reader, spec);
 }
 
 }  // namespace stepcast

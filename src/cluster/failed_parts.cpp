@@ -27,12 +27,15 @@ std::optional<VertexId> vertex_named(const Topology& graph, std::string_view nam
 }
 
 struct Part {
-  VertexId one, other;     // `other` is not valid where the part is a vertex
-  std::int32_t node = -1;  // where it is a node, and no vertex
+  VertexId one, other;      // `other` is not valid where the part is a vertex
+  std::int32_t node = -1;   // where it is a node, and no vertex
+  std::int32_t plane = -1;  // where it is all switches of a plane
 
   bool is_node() const { return node >= 0; }
+  bool is_plane() const { return plane >= 0; }
   bool is_gpu(const Topology& graph) const {
-    return !is_node() && !other.valid() && graph.vertices()[one.index()].kind == VertexKind::kGpu;
+    return !is_node() && !is_plane() && !other.valid() &&
+           graph.vertices()[one.index()].kind == VertexKind::kGpu;
   }
   // All of it is taken out, or it computes more slowly.
   bool computes(const Topology& graph) const { return is_node() || is_gpu(graph); }
@@ -41,15 +44,36 @@ struct Part {
   }
 };
 
-std::optional<std::int32_t> node_named(const Topology& graph, std::string_view name) {
-  constexpr std::string_view kNode = "node";
-  std::int32_t node = 0;
-  if (!name.starts_with(kNode)) return std::nullopt;
+// The number after `kind`, as in "node3".
+std::optional<std::int32_t> number_after(std::string_view kind, std::string_view name) {
+  std::int32_t number = 0;
+  if (!name.starts_with(kind)) return std::nullopt;
   const char* end = name.data() + name.size();
-  const auto read = std::from_chars(name.data() + kNode.size(), end, node);
-  if (read.ec != std::errc() || read.ptr != end || node < 0) return std::nullopt;
+  const auto read = std::from_chars(name.data() + kind.size(), end, number);
+  if (read.ec != std::errc() || read.ptr != end || number < 0) return std::nullopt;
+  return number;
+}
+
+std::optional<std::int32_t> node_named(const Topology& graph, std::string_view name) {
+  const auto node = number_after("node", name);
   const auto stands_there = [&](const Vertex& vertex) { return vertex.node == node; };
-  return std::ranges::any_of(graph.vertices(), stands_there) ? std::optional(node) : std::nullopt;
+  return node && std::ranges::any_of(graph.vertices(), stands_there) ? node : std::nullopt;
+}
+
+// A graph that was written out has the planes in the names of its switches.
+bool is_in_plane(const Topology& graph, VertexId vertex, std::int32_t plane) {
+  const Vertex& own = graph.vertices()[vertex.index()];
+  if (own.node >= 0) return false;
+  return own.plane == plane || graph.given_name(vertex).starts_with(fmt::format("plane{}/", plane));
+}
+
+std::optional<std::int32_t> plane_named(const Topology& graph, std::string_view name) {
+  const auto plane = number_after("plane", name);
+  if (!plane) return std::nullopt;
+  for (std::size_t i = 0; i < graph.vertices().size(); ++i) {
+    if (is_in_plane(graph, VertexId(i), *plane)) return plane;
+  }
+  return std::nullopt;
 }
 
 bool is_cable(const Topology& graph, VertexId one, VertexId other) {
@@ -60,20 +84,24 @@ bool is_cable(const Topology& graph, VertexId one, VertexId other) {
 
 // Names hold dashes in files of one's own, so every dash may be the one between two ends.
 std::optional<Part> find_part(const Topology& graph, std::string_view text) {
-  if (const auto vertex = vertex_named(graph, text)) return Part{*vertex, {}};
+  if (const auto vertex = vertex_named(graph, text)) return Part{*vertex, {}, -1, -1};
   for (std::size_t dash = text.find('-'); dash != std::string_view::npos;
        dash = text.find('-', dash + 1)) {
     const auto one = vertex_named(graph, text.substr(0, dash));
     const auto other = vertex_named(graph, text.substr(dash + 1));
-    if (one && other && is_cable(graph, *one, *other)) return Part{*one, *other};
+    if (one && other && is_cable(graph, *one, *other)) return Part{*one, *other, -1, -1};
   }
-  if (const auto node = node_named(graph, text)) return Part{{}, {}, *node};
+  if (const auto node = node_named(graph, text)) return Part{{}, {}, *node, -1};
+  if (const auto plane = plane_named(graph, text)) return Part{{}, {}, -1, *plane};
   return std::nullopt;
 }
 
 // The cables that a failure of a vertex cuts: a NIC loses its cable and stays on PCIe.
 bool concerns(const Topology& graph, const Part& part, const Link& link) {
   if (part.computes(graph)) return false;
+  if (part.is_plane()) {
+    return is_in_plane(graph, link.from, part.plane) || is_in_plane(graph, link.to, part.plane);
+  }
   if (part.other.valid()) {
     return (link.from == part.one && link.to == part.other) ||
            (link.from == part.other && link.to == part.one);
@@ -194,6 +222,12 @@ class Remains {
       link.capacity *= left_[i];
       if (left_[i] > 0 && link.from.valid() && link.to.valid()) out.add_link(link);
     }
+    std::vector<VertexId> order;
+    for (const VertexId gpu : whole_.gpus()) {
+      if (now[gpu.index()].valid()) order.push_back(now[gpu.index()]);
+    }
+    out.set_device_order(std::move(order));
+    out.set_flows(whole_.flows());
     return out;
   }
 

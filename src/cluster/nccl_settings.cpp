@@ -23,10 +23,13 @@ struct Word {
   std::string_view name;
   int bit;  // -1: known to NCCL, and not modelled
 };
-constexpr std::array kAlgorithms = {
-    Word{"tree", 1},          Word{"ring", 0}, Word{"collnetdirect", -1},
-    Word{"collnetchain", -1}, Word{"nvls", 2}, Word{"nvlstree", 3},
-    Word{"pat", 4}};
+constexpr std::array kAlgorithms = {Word{"tree", 1},
+                                    Word{"ring", 0},
+                                    Word{"collnetdirect", -1},
+                                    Word{"collnetchain", -1},
+                                    Word{"nvls", 2},
+                                    Word{"nvlstree", 3},
+                                    Word{"pat", 4}};
 constexpr std::array kProtocols = {Word{"ll", 0}, Word{"ll128", 1}, Word{"simple", 2}};
 constexpr std::array<std::string_view, kNcclFunctions> kFunctions = {"allreduce", "allgather",
                                                                      "reducescatter", "broadcast"};

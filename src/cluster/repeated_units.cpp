@@ -117,7 +117,7 @@ class UnitFinder {
 }  // namespace
 
 RepeatedUnits find_units(const Topology& graph, std::int64_t devices) {
-  if (devices < 1 || graph.gpus().empty() || graph.is_uneven()) return {};
+  if (devices < 1 || graph.gpus().empty() || graph.is_uneven() || graph.is_hashed()) return {};
   return UnitFinder(graph, devices).find();
 }
 

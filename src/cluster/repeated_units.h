@@ -26,7 +26,7 @@ struct RepeatedUnits {
 };
 
 // Finds the units of `devices` GPUs each, and checks them vertex by vertex and link by link. GPUs
-// of several kinds make no units.
+// of several kinds make no units, nor do flows that are hashed.
 RepeatedUnits find_units(const Topology& graph, std::int64_t devices);
 
 }  // namespace stepcast

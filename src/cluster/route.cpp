@@ -4,13 +4,17 @@
 // above its two GPUs and not at the cluster. Depths and numbers of shortest paths are counted from
 // either end (Brandes' sigma); the share of a link is the fraction of the shortest paths that use
 // it.
+#include <algorithm>
+#include <array>
 #include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "cluster/hashed_ways.h"
 #include "cluster/route_table.h"
 #include "cluster/topology.h"
 #include "core/assert.h"
@@ -51,7 +55,11 @@ using ReachedList = boost::container::small_vector<Reached, 32>;
 class Tree {
  public:
   Tree(const Topology& graph, VertexId origin, VertexId goal, bool forward)
-      : graph_(graph), goal_(goal), forward_(forward), slots_(kSlots, kNone) {
+      : graph_(graph),
+        goal_(goal),
+        nodes_{node_of(origin), node_of(goal)},
+        forward_(forward),
+        slots_(kSlots, kNone) {
     insert(origin, 0).paths = 1;
   }
 
@@ -70,8 +78,8 @@ class Tree {
       for (const LinkId id : forward_ ? graph_.out_links(at) : graph_.in_links(at)) {
         const Link& link = graph_.links()[id.index()];
         const VertexId to = forward_ ? link.to : link.from;
-        const bool passable = to == goal_ || graph_.vertices()[to.index()].kind != VertexKind::kGpu;
-        if ((bit(link.kind) & mask) != 0 && passable) arrive(to, static_cast<std::int32_t>(i), id);
+        if ((bit(link.kind) & mask) != 0 && (to == goal_ || is_passable(at, to)))
+          arrive(to, static_cast<std::int32_t>(i), id);
       }
     }
     return reached_.size() > end;
@@ -98,6 +106,20 @@ class Tree {
   }
 
  private:
+  std::int32_t node_of(VertexId vertex) const { return graph_.vertices()[vertex.index()].node; }
+
+  // A way leaves its first node, goes over switches, and enters its last node. Nodes pass nothing
+  // on, but where only nodes lead to nodes.
+  bool is_passable(VertexId from, VertexId to) const {
+    const Vertex& next = graph_.vertices()[to.index()];
+    if (next.kind == VertexKind::kGpu) return false;
+    const auto [own, last] = nodes_;
+    const std::int32_t here = node_of(from);
+    if (next.node == here || graph_.joins_nodes()) return true;
+    if (own == last) return next.node < 0 || next.node == own;
+    return next.node < 0 ? here == own : here < 0 && next.node == last;
+  }
+
   void arrive(VertexId vertex, std::int32_t parent, LinkId link) {
     const std::int32_t depth = reached_[static_cast<std::size_t>(parent)].depth + 1;
     Reached* found = find(vertex);
@@ -138,6 +160,7 @@ class Tree {
 
   const Topology& graph_;
   VertexId goal_;
+  std::array<std::int32_t, 2> nodes_;  // of both ends
   bool forward_;
   std::size_t level_begin_ = 0;
   std::int64_t work_ = 0;
@@ -179,6 +202,78 @@ std::vector<LinkShare> shortest_paths(const Topology& graph, VertexId from, Vert
   }
 }
 
+namespace {
+
+// Its own NICs lead to a switch.
+bool reaches_switches(const Topology& graph, VertexId gpu) {
+  const std::int32_t node = graph.vertices()[gpu.index()].node;
+  std::vector<VertexId> reached{gpu};
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    for (const LinkId id : graph.out_links(reached[i])) {
+      const Link& link = graph.links()[id.index()];
+      const Vertex& to = graph.vertices()[link.to.index()];
+      if (link.kind == LinkKind::kNic && to.node < 0) return true;
+      const bool leads_on = link.kind == LinkKind::kPcie && to.node == node &&
+                            to.kind != VertexKind::kGpu && to.kind != VertexKind::kHost;
+      if (leads_on && std::ranges::find(reached, link.to) == reached.end()) {
+        reached.push_back(link.to);
+      }
+    }
+  }
+  return false;
+}
+
+// GPUs of its node that NVLink joins it with, by a link or over switches.
+std::vector<VertexId> linked_by_nvlink(const Topology& graph, VertexId gpu) {
+  std::vector<VertexId> out;
+  const auto look = [&](VertexId at, const auto& next) -> void {
+    for (const LinkId id : graph.out_links(at)) {
+      const Link& link = graph.links()[id.index()];
+      const Vertex& to = graph.vertices()[link.to.index()];
+      if (link.kind != LinkKind::kNvlink || link.to == gpu) continue;
+      if (to.kind == VertexKind::kNvSwitch && at == gpu) next(link.to, next);
+      const bool is_new = std::ranges::find(out, link.to) == out.end();
+      if (to.kind == VertexKind::kGpu && is_new && to.node == graph.vertices()[gpu.index()].node) {
+        out.push_back(link.to);
+      }
+    }
+  };
+  look(gpu, look);
+  return out;
+}
+
+}  // namespace
+
+// Over the GPUs of the sender's node from which the way is shortest, in equal fractions.
+std::vector<LinkShare> Topology::relayed(VertexId from, VertexId to) const {
+  if (!reaches_switches(*this, from)) return {};
+  std::size_t shortest = 0;
+  std::vector<std::vector<LinkShare>> ways;
+  for (const VertexId peer : linked_by_nvlink(*this, from)) {
+    std::vector<LinkShare> way = shortest_paths(*this, from, peer, kNvlinkOnly);
+    if (way.empty()) continue;
+    const std::vector<LinkShare> on = shortest_paths(*this, peer, to, kPastHosts);
+    if (on.empty()) continue;
+    way.insert(way.end(), on.begin(), on.end());
+    double hops = 0;
+    for (const LinkShare& share : way) hops += share.fraction;
+    const auto length = static_cast<std::size_t>(hops + 0.5);
+    if (!ways.empty() && length > shortest) continue;
+    if (length < shortest) ways.clear();
+    shortest = length;
+    ways.push_back(std::move(way));
+  }
+  std::map<LinkId, double> fractions;
+  for (const auto& way : ways) {
+    for (const LinkShare& share : way) {
+      fractions[share.link] += share.fraction / static_cast<double>(ways.size());
+    }
+  }
+  std::vector<LinkShare> out;
+  for (const auto& [link, fraction] : fractions) out.push_back({link, fraction});
+  return out;
+}
+
 std::vector<LinkShare> Topology::route(DeviceId from, DeviceId to) const {
   return route(from, to, false);
 }
@@ -193,6 +288,12 @@ Seconds Topology::latency(DeviceId from, DeviceId to) const {
 }
 
 std::vector<LinkShare> Topology::route(DeviceId from, DeviceId to, bool search) const {
+  std::vector<LinkShare> even = even_route(from, to, search);
+  if (!is_hashed() || even.empty()) return even;
+  return hashed_ways(*this, even, gpus_[from.index()], gpus_[to.index()]);
+}
+
+std::vector<LinkShare> Topology::even_route(DeviceId from, DeviceId to, bool search) const {
   STEPCAST_ASSERT(from.valid() && from.index() < gpus_.size(), "unknown device");
   STEPCAST_ASSERT(to.valid() && to.index() < gpus_.size(), "unknown device");
   if (from == to) return {};
@@ -207,6 +308,7 @@ std::vector<LinkShare> Topology::route(DeviceId from, DeviceId to, bool search) 
     std::optional<std::vector<LinkShare>> shares;
     if (in_parts) shares = routes_->only_path(*this, from, to, mask);
     if (!shares) shares = shortest_paths(*this, a, b, mask);
+    if (shares->empty() && mask == kPastHosts && !same_node) shares = relayed(a, b);
     if (!shares->empty()) return std::move(*shares);
   }
   return {};

@@ -94,6 +94,12 @@ void Topology::set_kind(VertexId gpu, const GpuKind& kind) {
   }
 }
 
+void Topology::set_device_order(std::vector<VertexId> gpus) {
+  STEPCAST_ASSERT(gpus.size() == gpus_.size(), "all GPUs have a place");
+  if (routes_->is_used()) routes_ = std::make_shared<RouteTable>();
+  gpus_ = std::move(gpus);
+}
+
 GpuKind Topology::kind(VertexId gpu) const {
   const auto found = kinds_.find(gpu.value);
   return found == kinds_.end() ? GpuKind{} : found->second;
@@ -113,6 +119,7 @@ std::string Topology::name(VertexId vertex) const {
   if (const auto given = names_.find(vertex.value); given != names_.end()) return given->second;
   const Vertex& v = vertices_[vertex.index()];
   const std::string own = fmt::format("{}{}", name_of(v.kind), v.index);
+  if (v.plane >= 0) return fmt::format("plane{}/{}", v.plane, own);
   return v.node < 0 ? own : fmt::format("node{}/{}", v.node, own);
 }
 

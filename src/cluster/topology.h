@@ -26,7 +26,8 @@ const char* name_of(LinkKind kind);
 struct Vertex {
   VertexKind kind = VertexKind::kGpu;
   std::int32_t node = -1;  // -1 for switches of the fabric and of an NVLink domain of several nodes
-  std::int32_t index = 0;  // among its kind in the node (or in the fabric)
+  std::int32_t index = 0;  // among its kind in the node (or in the fabric, in its plane)
+  std::int32_t plane = -1;  // of a switch of the fabric; -1: there is one
 };
 
 // Which GPU stands at a vertex, where not all are alike.
@@ -48,6 +49,12 @@ struct Link {
 struct LinkShare {
   LinkId link;
   double fraction;
+};
+
+// Flows of which each takes one of several equal ways, by a hash of the seed, its ends and its NIC.
+struct HashedFlows {
+  std::int64_t seed = 0;
+  std::int64_t count = 0;  // from one GPU to another; 0: all ways share evenly
 };
 
 // The links of one vertex: a list threaded through an array, so that adding a link allocates
@@ -102,6 +109,8 @@ class Topology {
   void add_cable(const Link& link);   // both directions
   void reserve(std::size_t vertices, std::size_t links);
   void set_kind(VertexId gpu, const GpuKind& kind);
+  void set_device_order(std::vector<VertexId> gpus);  // all of them, once each
+  void set_flows(const HashedFlows& flows) { flows_ = flows; }
 
   const std::vector<Vertex>& vertices() const { return vertices_; }
   const std::vector<Link>& links() const { return links_; }
@@ -113,6 +122,13 @@ class Topology {
   GpuKind kind(VertexId gpu) const;
   GpuKind kind(DeviceId device) const { return kind(gpus_[device.index()]); }
 
+  const HashedFlows& flows() const { return flows_; }
+  // Ways depend on who sends to whom: parts that lie alike do not carry alike.
+  bool is_hashed() const { return flows_.count > 0; }
+
+  // A link leads from one node into another, past no switch: nodes may then pass traffic on.
+  bool joins_nodes() const { return joins_nodes_; }
+
   std::int32_t out_degree(VertexId vertex) const { return out_degree_[vertex.index()]; }
 
   std::string name(VertexId vertex) const;        // "node3/gpu5", "leaf12"
@@ -120,8 +136,11 @@ class Topology {
   std::string name(LinkId link) const;            // "node3/gpu5 -> node3/nvswitch0"
 
   // The path between two GPUs: fewest hops, equal-cost paths in equal fractions, never through
-  // another GPU. NVLink before PCIe before the network; a host bridge only where a NIC cannot be
-  // reached without it. Empty when there is no path, and from a GPU to itself.
+  // another GPU or another node. NVLink before PCIe before the network. Where no switch leads from
+  // the sender's NICs to the receiver's, NVLink hands the traffic to a GPU of the sender's node
+  // whose NICs do (NCCL's PXN); a host bridge only where a NIC cannot be reached without it. Empty
+  // when there is no path, and from a GPU to itself. Hashed flows take one of the links that lead
+  // from a switch to others, with all that they carry.
   std::vector<LinkShare> route(DeviceId from, DeviceId to) const;
   Seconds latency(DeviceId from, DeviceId to) const;  // sum along it, the mean over equal paths
 
@@ -132,6 +151,8 @@ class Topology {
  private:
   // `search`: all of it, without the parts that other routes share.
   std::vector<LinkShare> route(DeviceId from, DeviceId to, bool search) const;
+  std::vector<LinkShare> even_route(DeviceId from, DeviceId to, bool search) const;
+  std::vector<LinkShare> relayed(VertexId from, VertexId to) const;
 
   std::vector<Vertex> vertices_;
   std::vector<Link> links_;
@@ -143,7 +164,8 @@ class Topology {
   std::vector<LinkId> next_in_;
   std::unordered_map<std::int32_t, std::string> names_;
   std::unordered_map<std::int32_t, GpuKind> kinds_;  // by vertex; those of no entry are ordinary
-  bool joins_nodes_ = false;            // a link leads from one node into another, past no switch
+  bool joins_nodes_ = false;
+  HashedFlows flows_;
   std::shared_ptr<RouteTable> routes_;  // of the graph as it is, for all copies of it
 };
 

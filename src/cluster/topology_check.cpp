@@ -8,7 +8,9 @@
 #include <boost/pending/disjoint_sets.hpp>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -142,7 +144,7 @@ class Checker {
       for (const int p : own) ++touched[p];
     }
     for (const auto& [unused, count] : touched) {
-      if (count == gpus.size()) return;
+      if (count == gpus.size()) return nodes_meet();
     }
     for (std::size_t i = 0; i < gpus.size(); ++i) {
       for (std::size_t j = i + 1; j < gpus.size(); ++j) {
@@ -152,6 +154,42 @@ class Checker {
                "a path never passes through another GPU");
           return;  // one pair is enough to find the gap
         }
+      }
+    }
+  }
+
+  // Nodes pass nothing on to others: any two have a network between them, of switches alone.
+  void nodes_meet() {
+    if (graph_.joins_nodes()) return;
+    const std::size_t n = graph_.vertices().size();
+    SwitchGraph outside(n);
+    const auto node_of = [&](VertexId vertex) { return graph_.vertices()[vertex.index()].node; };
+    for (const Link& link : graph_.links()) {
+      if (node_of(link.from) < 0 && node_of(link.to) < 0) {
+        boost::add_edge(link.from.index(), link.to.index(), outside);
+      }
+    }
+    std::vector<int> part(n);
+    boost::connected_components(outside, part.data());
+    std::map<std::int32_t, std::set<int>> reached;  // by node
+    for (const VertexId gpu : graph_.gpus()) reached[node_of(gpu)];
+    for (const Link& link : graph_.links()) {
+      if (node_of(link.from) >= 0 && node_of(link.to) < 0) {
+        reached[node_of(link.from)].insert(part[link.to.index()]);
+      }
+    }
+    std::map<std::set<int>, std::int32_t> kinds;  // and the first node of each
+    for (const auto& [node, parts] : reached) kinds.emplace(parts, node);
+    for (auto one = kinds.begin(); one != kinds.end(); ++one) {
+      for (auto other = std::next(one); other != kinds.end(); ++other) {
+        const auto meets = [&](int p) { return other->first.contains(p); };
+        if (std::ranges::any_of(one->first, meets)) continue;
+        fail(
+            ErrorCode::kIllegal,
+            fmt::format("no switches lead from node{} to node{}",
+                        std::min(one->second, other->second), std::max(one->second, other->second)),
+            "traffic never passes through another node");
+        return;  // one pair is enough to find the gap
       }
     }
   }

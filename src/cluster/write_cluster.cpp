@@ -11,9 +11,11 @@
 #include "cluster/accelerator.h"
 #include "cluster/cluster.h"
 #include "cluster/local_cluster.h"
+#include "cluster/placement.h"
 #include "cluster/topology.h"
 #include "core/id.h"
 #include "core/json_tree.h"
+#include "core/write_rows.h"
 
 namespace stepcast {
 namespace {
@@ -142,12 +144,19 @@ SortedJson shape_of(const Cluster& cluster) {
                     {"pcie", rate_text(c.pcie_bandwidth)},
                     {"nics_per_node", c.nics_per_node},
                     {"network_latency", time_text(c.network_latency)},
-                    {"switch_latency", time_text(c.switch_latency)},
-                    {"rail_optimised", c.rail_optimised},
-                    {"nodes_per_leaf_group", c.nodes_per_leaf_group},
-                    {"oversubscription", c.oversubscription},
-                    {"pod_nodes", c.pod_nodes},
-                    {"pod_oversubscription", c.pod_oversubscription}};
+                    {"switch_latency", time_text(c.switch_latency)}};
+  if (c.fabric.kind == FabricKind::kFatTree) {
+    out.update({{"rail_optimised", c.rail_optimised},
+                {"nodes_per_leaf_group", c.nodes_per_leaf_group},
+                {"oversubscription", c.oversubscription},
+                {"pod_nodes", c.pod_nodes},
+                {"pod_oversubscription", c.pod_oversubscription}});
+  }
+  Json fabric = Json::object();
+  write_rows(Fabric::fields(), &c.fabric, fabric);
+  for (const auto& [key, value] : fabric.items()) out[key] = SortedJson(value);
+  if (const std::string place = place_text(c); !place.empty()) out["place"] = place;
+  if (!c.fabric.slurm_topology.empty()) out["slurm_topology"] = c.fabric.slurm_topology;
   if (c.nics_per_node > 0) out["nic"] = with_unit(c.nic_bandwidth, {kGigabits, kBytes});
   if (c.sites > 1) {
     out["sites"] = c.sites;

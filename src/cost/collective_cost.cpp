@@ -113,7 +113,7 @@ CollectiveCosts::SendShape CollectiveCosts::send_shape(DeviceId from, DeviceId t
   if (shape.domains > 1) {
     const std::size_t own = links.nics(from).size();
     shape.nics = static_cast<std::int64_t>(std::min(own, links.nics(to).size()));
-    if (!local) shape.tiers = tiers_above_leaves(cluster_, std::array{from, to});
+    if (!local) shape.switch_links = switch_links(cluster_, std::array{from, to});
     if (cluster_.site_of(from) != cluster_.site_of(to)) shape.sites = 2;
   }
   find_what_is_left(links, std::array{from, to}, shape);

@@ -73,11 +73,19 @@ void DeviceLinks::find_slow(const Cluster& cluster) {
         pcie_left};
     if (left.scale_up < 1 || left.pcie < 1) slow_gpus_[DeviceId(i)] = left;
   }
+  // Ports of a NIC share its traffic evenly, so that the slowest sets the pace of all.
+  std::map<VertexId, std::pair<BytesPerSecond, int>> ports;  // by NIC: the slowest, and how many
   for (const Link& link : topology.links()) {
     if (link.kind != LinkKind::kNic) continue;
     if (topology.vertices()[link.from.index()].kind != VertexKind::kNic) continue;
-    const double left = left_of(link.capacity, spec.nic_bandwidth);
-    if (left < 1) slow_nics_[link.from] = left;
+    const auto [known, fresh] = ports.try_emplace(link.from, link.capacity, 0);
+    auto& [slowest, count] = known->second;
+    slowest = std::min(slowest, link.capacity);
+    ++count;
+  }
+  for (const auto& [nic, of_nic] : ports) {
+    const double left = left_of(of_nic.first * of_nic.second, spec.nic_bandwidth);
+    if (left < 1) slow_nics_[nic] = left;
   }
 }
 
@@ -97,21 +105,11 @@ std::span<const VertexId> DeviceLinks::nics(DeviceId device) const {
   return {nics_.data() + begin, end - begin};
 }
 
-std::int64_t tiers_above_leaves(const Cluster& cluster, std::span<const DeviceId> members) {
-  const ClusterSpec& spec = cluster.spec;
-  const auto [first, last] = std::minmax_element(members.begin(), members.end());
-  const std::int64_t nodes = spec.nodes_per_site();
-  std::int64_t low = cluster.node_of(*first), high = cluster.node_of(*last);
-  if (low / nodes != high / nodes) {
-    if (spec.pod_nodes > 0 && nodes > spec.pod_nodes) return 2;
-    const bool one_leaf =
-        nodes <= spec.nodes_per_leaf_group && (spec.nics_per_node == 1 || !spec.rail_optimised);
-    return one_leaf ? 0 : 1;
-  }
-  low %= nodes;
-  high %= nodes;
-  if (low / spec.nodes_per_leaf_group == high / spec.nodes_per_leaf_group) return 0;
-  return spec.pod_nodes == 0 || low / spec.pod_nodes == high / spec.pod_nodes ? 1 : 2;
+std::int64_t switch_links(const Cluster& cluster, std::span<const DeviceId> members) {
+  std::vector<std::int64_t> nodes;
+  nodes.reserve(members.size());
+  for (const DeviceId member : members) nodes.push_back(cluster.node_of(member));
+  return links_between_switches(cluster.spec, nodes);
 }
 
 void find_what_is_left(const DeviceLinks& links, std::span<const DeviceId> members,
@@ -152,7 +150,7 @@ GroupShape shape_of(const Cluster& cluster, const DeviceLinks& links,
   used.erase(std::unique(used.begin(), used.end()), used.end());
   if (!std::ranges::is_sorted(domains)) std::ranges::sort(domains);
 
-  shape.tiers = tiers_above_leaves(cluster, members);
+  shape.switch_links = switch_links(cluster, members);
   shape.sites = 0;
   std::int64_t site = -1;
   for (const std::int64_t domain : domains) {

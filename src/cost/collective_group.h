@@ -19,11 +19,11 @@ struct Cluster;
 struct GroupShape {
   std::int64_t ranks = 1;
   std::int64_t domains = 1;
-  std::int64_t largest = 1;   // members in the fullest domain
-  std::int64_t smallest = 1;  // and in the emptiest
-  std::int64_t nics = 0;      // NICs beside the members of a domain, the fewest of all domains
-  std::int64_t tiers = 0;     // of switches above the leaves on its longest way
-  std::int64_t sites = 1;     // that members stand in
+  std::int64_t largest = 1;       // members in the fullest domain
+  std::int64_t smallest = 1;      // and in the emptiest
+  std::int64_t nics = 0;          // NICs beside the members of a domain, the fewest of all domains
+  std::int64_t switch_links = 0;  // between switches, on its longest way
+  std::int64_t sites = 1;         // that members stand in
   // The share that is left of the slowest among the members' links: the cluster states the whole.
   double scale_up_left = 1;
   double pcie_left = 1;
@@ -65,9 +65,8 @@ class DeviceLinks {
 void find_what_is_left(const DeviceLinks& links, std::span<const DeviceId> members,
                        GroupShape& shape);
 
-// How many switches the longest way between members passes above the leaves: 0 inside one group of
-// leaves, 1 over a spine, 2 over the core between pods. Between sites it is all tiers of a site.
-std::int64_t tiers_above_leaves(const Cluster& cluster, std::span<const DeviceId> members);
+// Links between switches on the longest way among members (cluster/fabric.h).
+std::int64_t switch_links(const Cluster& cluster, std::span<const DeviceId> members);
 
 GroupShape shape_of(const Cluster& cluster, const DeviceLinks& links,
                     std::span<const DeviceId> members);

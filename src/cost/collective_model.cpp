@@ -119,7 +119,7 @@ Seconds CollectiveModel::wires(const NcclEstimate& estimate) const {
   }
   if (cluster_.network_latency.value() > 0) {
     network = cluster_.network_latency - usual_latency(cluster_.network) +
-              static_cast<double>(2 * group_.tiers) * cluster_.switch_latency;
+              static_cast<double>(group_.switch_links) * cluster_.switch_latency;
   }
   return estimate.local_hops * local + estimate.network_hops * network;
 }
@@ -157,7 +157,7 @@ CollectiveModel CollectiveModel::inside() const {
   GroupShape members = group_;
   members.ranks = members.smallest = group_.largest;
   members.domains = 1;
-  members.nics = members.tiers = 0;
+  members.nics = members.switch_links = 0;
   members.sites = 1;
   members.nic_left = 1;
   return {cluster_, members, true, tuned_for_};

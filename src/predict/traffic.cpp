@@ -235,10 +235,16 @@ LinkId opposite(const std::vector<Link>& links, LinkId link) {
 }
 
 // Traffic back takes the same ways, so they need not be searched again. Nothing where a cable of
-// theirs has one direction alone.
-std::optional<std::vector<LinkLoad>> turned_round(std::vector<LinkLoad> loads,
-                                                  const std::vector<Link>& links) {
+// theirs has one direction alone, where each flow has a hash of its own, or where another GPU than
+// the receiver hands it on: the other sender has one of its own node do so.
+std::optional<std::vector<LinkLoad>> turned_round(std::vector<LinkLoad> loads, RankId receiver,
+                                                  const Topology& graph) {
+  const std::vector<Link>& links = graph.links();
+  if (graph.is_hashed()) return std::nullopt;
+  const VertexId last = graph.gpus()[receiver.index()];
   for (LinkLoad& load : loads) {
+    const VertexId to = links[load.link.index()].to;
+    if (to != last && graph.vertices()[to.index()].kind == VertexKind::kGpu) return std::nullopt;
     load.link = opposite(links, load.link);
     if (!load.link.valid()) return std::nullopt;
   }
@@ -269,7 +275,7 @@ PairTraffic place_pairs(std::int32_t from, std::int32_t to, ByteCount bytes, con
   return out;
 }
 
-void load_pairs(PairTraffic& pairs, const Traffic& known, const std::vector<Link>& links,
+void load_pairs(PairTraffic& pairs, const Traffic& known, const Topology& graph,
                 const CollectiveCosts& costs) {
   const PairTraffic* back = known.find(pairs.to_stage, pairs.from_stage);
   for (PairOrbit& pair : pairs.orbits) {
@@ -277,7 +283,7 @@ void load_pairs(PairTraffic& pairs, const Traffic& known, const std::vector<Link
       const auto other = known.orbit_of_sender(*back, pair.receiver);
       const PairOrbit& there = back->orbits[static_cast<std::size_t>(other)];
       if (there.sender == pair.receiver && there.receiver == pair.sender) {
-        if (auto turned = turned_round(there.loads, links)) {
+        if (auto turned = turned_round(there.loads, there.receiver, graph)) {
           pair.loads = std::move(*turned);
           continue;
         }
@@ -380,7 +386,7 @@ Traffic place(const Scenario& scenario, const Sent& sent, const RankGrid& grid,
   }
   for (const auto& [stages, bytes] : sent.pairs) {
     PairTraffic placed = place_pairs(stages.first, stages.second, bytes, grid, costs, out.orbits);
-    load_pairs(placed, out, scenario.cluster.topology.links(), costs);
+    load_pairs(placed, out, scenario.cluster.topology, costs);
     out.pairs.push_back(std::move(placed));
   }
   for (const auto& [stage, direction] : sent.copies) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "cluster/cluster.h"
+#include "cluster/placement.h"
 #include "core/id.h"
 #include "core/text/escape.h"
 #include "layout/scenario.h"
@@ -24,8 +25,15 @@ std::string slurm_header(const ClusterSpec& cluster, const World& world) {
       "#SBATCH --job-name=stepcast\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node=1\n"
       "#SBATCH --gpus-per-node={}\n#SBATCH --exclusive\n",
       world.nodes, world.gpus_per_node);
-  if (world.nodes > 1 && leaves > 0) {
+  if (world.nodes > 1 && leaves > 0 && cluster.fabric.kind == FabricKind::kFatTree) {
     out += fmt::format("#SBATCH --switches={}\n", (world.nodes + leaves - 1) / leaves);
+  }
+  // A rack of NVLink is a block of Slurm's topology, of which each segment has one.
+  if (cluster.nvlink_domain_nodes > 1 && world.nodes > cluster.nvlink_domain_nodes) {
+    out += fmt::format("#SBATCH --segment={}\n", cluster.nvlink_domain_nodes);
+  }
+  if (!cluster.fabric.hosts.empty()) {
+    out += fmt::format("#SBATCH --nodelist={}\n", in_comment(place_text(cluster)));
   }
   return out + "# Also name your #SBATCH --account, --partition and --time.\n";
 }
@@ -40,7 +48,8 @@ std::string network_environment(const ClusterSpec& cluster, const World& world) 
     if (cluster.network == Network::kRoce) out += "# export NCCL_IB_GID_INDEX=3\n";
   }
   if (cluster.network == Network::kEfa) out += "export FI_PROVIDER=efa\n";
-  if (cluster.rail_optimised && cluster.nics_per_node > 1) {
+  const bool rails = cluster.rail_optimised && cluster.fabric.kind == FabricKind::kFatTree;
+  if (rails && cluster.nics_per_node > 1) {
     out += "export NCCL_CROSS_NIC=0  # each NIC has its own rail\n";
   }
   if (cluster.nvls && !cluster.nccl.nvls) out += "export NCCL_NVLS_ENABLE=1\n";
@@ -62,7 +71,19 @@ std::string nccl_environment(const NcclSettings& settings) {
   return out.empty() ? out : out + "\n";
 }
 
-std::string rendezvous(Launcher launcher) {
+// The host of rank 0 first, as the placement has them.
+std::string hosts_in_order(const std::vector<std::string>& hosts) {
+  return fmt::format(
+      "# Nodes in the order of their ranks, as cluster.place has them.\n"
+      "export HOSTS={}\nMASTER_ADDR=\"${{HOSTS%% *}}\"\n",
+      shell_word(fmt::format("{}", fmt::join(hosts, " "))));
+}
+
+std::string rendezvous(Launcher launcher, const std::vector<std::string>& hosts) {
+  if (launcher == Launcher::kSlurm && !hosts.empty()) {
+    return hosts_in_order(hosts) +
+           fmt::format("MASTER_PORT=\"${{MASTER_PORT:-{}}}\"\n", kRendezvousPort);
+  }
   if (launcher == Launcher::kSlurm) {
     return fmt::format(
         "# Nodes in the order of the allocation: with Slurm's topology plugin neighbours stand\n"
@@ -71,10 +92,10 @@ std::string rendezvous(Launcher launcher) {
         "MASTER_PORT=\"${{MASTER_PORT:-{}}}\"\n",
         kRendezvousPort);
   }
-  std::string out = fmt::format(
-      "MASTER_ADDR=\"${{MASTER_ADDR:-localhost}}\"  # the node of rank 0\n"
-      "MASTER_PORT=\"${{MASTER_PORT:-{}}}\"\n",
-      kRendezvousPort);
+  std::string out = hosts.empty()
+                        ? "MASTER_ADDR=\"${MASTER_ADDR:-localhost}\"  # the node of rank 0\n"
+                        : hosts_in_order(hosts);
+  out += fmt::format("MASTER_PORT=\"${{MASTER_PORT:-{}}}\"\n", kRendezvousPort);
   out += "NODE_RANK=\"${NODE_RANK:-0}\"  # 0 to NNODES - 1, neighbours next to each other\n";
   return out;
 }
@@ -88,10 +109,17 @@ std::string launch_arguments(Launcher launcher) {
   return out + ")\n";
 }
 
-std::string start(Launcher launcher, const LaunchProgram& program) {
+// A node's rank is its place among HOSTS, where these are stated.
+constexpr const char* kStartByHosts =
+    "srun --kill-on-bad-exit=1 bash -c 'rank=0; for host in $HOSTS; do "
+    "[ \"$host\" = \"$SLURMD_NODENAME\" ] && break; rank=$((rank + 1)); done; "
+    "exec torchrun --node-rank=\"$rank\" \"$@\"' torchrun \\\n  ";
+
+std::string start(Launcher launcher, const LaunchProgram& program, bool has_hosts) {
   std::string out = launcher == Launcher::kSlurm
-                        ? "srun --kill-on-bad-exit=1 bash -c "
-                          "'exec torchrun --node-rank=\"$SLURM_NODEID\" \"$@\"' torchrun \\\n  "
+                        ? has_hosts ? kStartByHosts
+                                    : "srun --kill-on-bad-exit=1 bash -c 'exec torchrun "
+                                      "--node-rank=\"$SLURM_NODEID\" \"$@\"' torchrun \\\n  "
                         : "exec torchrun ";
   out += "\"${LAUNCH_ARGS[@]}\" \\\n  " + program.words;
   for (const ArgumentBlock& block : program.blocks) {
@@ -107,6 +135,10 @@ Result<World> world_of(const Scenario& scenario) {
   if (cluster.accelerator.is_cpu()) {
     return failure({ErrorCode::kIllegal, "has no GPU that a launcher could count", "", "cluster",
                     "a cluster of GPUs"});
+  }
+  if (!is_in_order(cluster) && !cluster.fabric.devices.empty()) {
+    return failure({ErrorCode::kNotSupported, "GPUs in an order of their own", "", "cluster.place",
+                    "launchers number the ranks of a node in their order; place nodes alone"});
   }
   const std::int64_t gpus = cluster.gpus;
   std::int64_t nodes = 0;
@@ -139,7 +171,9 @@ Result<std::string> launch_script(const Scenario& scenario, const LaunchProgram&
   }
   out += remark_lines(remarks) + "set -euo pipefail\n\n";
   out += fmt::format("NNODES={}\nGPUS_PER_NODE={}\n", world->nodes, world->gpus_per_node);
-  out += rendezvous(launcher) + "\n";
+  // Pods have names of their own.
+  const bool has_hosts = launcher != Launcher::kPod && !cluster.fabric.hosts.empty();
+  out += rendezvous(launcher, has_hosts ? cluster.fabric.hosts : std::vector<std::string>()) + "\n";
   out += network_environment(cluster, *world);
   out += nccl_environment(cluster.nccl);
   for (const std::string& line : program.variables) out += line + "\n";
@@ -148,7 +182,7 @@ Result<std::string> launch_script(const Scenario& scenario, const LaunchProgram&
   for (const ArgumentBlock& block : program.blocks) {
     out += fmt::format("{}=(\n  {}\n)\n", block.name, fmt::join(block.lines, "\n  "));
   }
-  return out + "\n" + start(launcher, program);
+  return out + "\n" + start(launcher, program, has_hosts);
 }
 
 }  // namespace stepcast

@@ -152,8 +152,8 @@ TEST(Route, TheRingOfSixteenThousandGpusIsAUnitFlowOnEachEdge) {
 
 // A random graph of GPUs and switches, half of which stand beside a GPU. Nodes of even seeds meet
 // at the other switches alone, as those of most clusters do. The oracle is Boost's breadth-first
-// search over the same graph with every GPU but the two ends taken out, and counting paths over its
-// distances.
+// search over the same graph with every GPU but the two ends taken out, and where nodes meet at
+// switches alone the nodes of the other GPUs with them, and counting paths over its distances.
 class RandomGraph {
  public:
   explicit RandomGraph(unsigned seed) : random_(seed) {
@@ -179,17 +179,26 @@ class RandomGraph {
 
   const Topology& graph() const { return graph_; }
 
+  // Past switches alone a way leads on into the other end's node, and from its own one to them.
+  bool leads_on(const Link& link, DeviceId origin, DeviceId other) const {
+    const auto node_of = [&](VertexId v) { return graph_.vertices()[v.index()].node; };
+    const std::int32_t from = node_of(link.from), to = node_of(link.to);
+    if (graph_.joins_nodes() || from == to) return true;
+    return from < 0 ? to == node_of(graph_.gpus()[other.index()])
+                    : to < 0 && from == node_of(graph_.gpus()[origin.index()]);
+  }
+
   // Distances from `origin` that pass no GPU but the two ends; -1 where there is no path.
   std::vector<int> distances(DeviceId origin, DeviceId other) const {
     using Oracle = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
     const std::size_t n = graph_.vertices().size();
     Oracle oracle(n);
+    const VertexId one = graph_.gpus()[origin.index()], end = graph_.gpus()[other.index()];
     const auto open = [&](VertexId v) {
-      return graph_.vertices()[v.index()].kind != VertexKind::kGpu ||
-             v == graph_.gpus()[origin.index()] || v == graph_.gpus()[other.index()];
+      return graph_.vertices()[v.index()].kind != VertexKind::kGpu || v == one || v == end;
     };
     for (const Link& link : graph_.links()) {
-      if (open(link.from) && open(link.to)) {
+      if (open(link.from) && open(link.to) && leads_on(link, origin, other)) {
         boost::add_edge(link.from.index(), link.to.index(), oracle);
       }
     }
@@ -241,7 +250,8 @@ TEST(Route, AgreesWithBoostOnRandomGraphs) {
           const Link& link = graph.links()[i];
           const int before = from_a[link.from.index()];
           const int after = from_b[link.to.index()];
-          const bool on_path = before >= 0 && after >= 0 && before + 1 + after == shortest;
+          const bool on_path = before >= 0 && after >= 0 && before + 1 + after == shortest &&
+                               random.leads_on(link, DeviceId(a), DeviceId(b));
           EXPECT_EQ(used.contains(LinkId(i)), on_path) << graph.name(LinkId(i)) << " seed " << seed;
         }
       }

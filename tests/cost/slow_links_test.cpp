@@ -77,6 +77,24 @@ TEST(SlowLinks, ASlowNicHoldsTheGroupsOfItsNodeUp) {
   EXPECT_NEAR(send_seconds(slow, 2, 42) / send_seconds(healthy, 2, 42), 4, 0.3);
 }
 
+// Three of four planes are left: each NIC is one of three quarters. Where a plane is at a half,
+// equal shares wait for its ports, and each NIC is one of a half.
+TEST(SlowLinks, NicsWithoutAPlaneAreOnesOfTheOtherPlanes) {
+  const Cluster healthy = hopper(2, R"(, "planes": 4)");
+  const Cluster without = hopper(2, R"(, "planes": 4, "fail": "plane1")");
+  const Cluster slow = hopper(2, R"(, "planes": 4, "fail": "plane1=50%")");
+  const Cluster three_quarters = hopper(2, R"(, "nic": "300 Gb/s")");
+  const Cluster half = hopper(2, R"(, "nic": "200 Gb/s")");
+  const auto close = [](double a, double b) { EXPECT_NEAR(a / b, 1, 1e-9); };
+  close(seconds(healthy, range(0, 16)), seconds(hopper(2, ""), range(0, 16)));
+  close(seconds(without, range(0, 8)), seconds(healthy, range(0, 8)));
+  for (const CollectiveKind kind : kKinds) {
+    close(seconds(without, range(0, 16), kind), seconds(three_quarters, range(0, 16), kind));
+    close(seconds(slow, range(0, 16), kind), seconds(half, range(0, 16), kind));
+  }
+  close(send_seconds(without, 0, 8), send_seconds(three_quarters, 0, 8));
+}
+
 // The less is left, the longer it takes.
 TEST(SlowLinks, LessIsNeverFaster) {
   for (const char* part : {"node0/gpu0-node0/nvswitch0", "node0/nic0"}) {

@@ -3,6 +3,7 @@
 // base; graphs with uneven nodes, thin cables and missing NICs; this machine.
 #include <fmt/format.h>
 
+#include "core/fnv1a.h"
 #include "core/json.h"
 
 #include "generate/legal_scenario.h"
@@ -213,6 +214,49 @@ void try_cluster(json changed, json& out, Cluster& cluster) {
   cluster = std::move(read);
 }
 
+// Another fabric than a tree of joined rails. It draws by itself, so that all else stays as drawn.
+void draw_fabric(json& out, Cluster& cluster) {
+  const ClusterSpec& spec = cluster.spec;
+  Draw draw(SeededRandom(fnv1a(out.dump())));
+  if (!out.is_object() || spec.is_graph || spec.nics_per_node == 0 || !draw.chance(0.25)) return;
+  json changed = out;
+  const double form = draw.uniform();
+  if (draw.chance(0.4)) changed["planes"] = draw.number({2, 3, 4, 8});
+  if (form < 0.3) changed["rails_joined"] = !spec.rail_optimised;
+  if (draw.chance(0.3)) {  // the second half of the nodes first
+    const std::int64_t half = spec.nodes / 2;
+    const std::string first = half > 0 ? fmt::format(",0-{}", half - 1) : "";
+    changed["place"] = fmt::format("node[{}-{}{}]", half, spec.nodes - 1, first);
+  }
+  if (form >= 0.8 && draw.chance(0.7)) {
+    changed["ecmp"] = "hashed";
+    changed["uplinks"] = draw.number({1, 2, 4, 8});
+    if (draw.chance(0.5)) changed["ecmp_flows"] = draw.number({1, 2, 16});
+    if (draw.chance(0.5)) changed["ecmp_seed"] = draw.below(1000);
+  }
+  if (form >= 0.3 && form < 0.8) {
+    for (const char* key : {"rail_optimised", "oversubscription", "nodes_per_leaf_group",
+                            "pod_nodes", "pod_oversubscription"}) {
+      changed.erase(key);
+    }
+    const std::int64_t at_router = draw.number({1, 1, 2, 4});
+    changed["nodes_per_router"] = at_router;
+    changed["router_link"] = gigabits(draw);
+    const bool torus = form >= 0.55;
+    changed["fabric"] = torus ? "torus" : "dragonfly";
+    if (torus) {
+      const std::int64_t routers = (spec.nodes + at_router - 1) / at_router;
+      const std::int64_t across = draw.number({1, 2, 3, 4}), deep = draw.number({1, 2});
+      changed["torus"] = {(routers + across * deep - 1) / (across * deep), across, deep};
+    } else {
+      changed["routers_per_group"] = draw.number({1, 2, 3, 8});
+      changed["global_links"] = draw.number({1, 2, 4});
+      changed["global_link"] = gigabits(draw);
+    }
+  }
+  try_cluster(std::move(changed), out, cluster);
+}
+
 // A node or a GPU of another model than the cluster's.
 void draw_other_gpus(Draw& draw, json& out, Cluster& cluster) {
   const ClusterSpec& spec = cluster.spec;
@@ -267,6 +311,7 @@ bool draw_cluster(Draw& draw, Sketch& sketch) {
   const auto document = std::move(*JsonDocument::parse(out.dump(), "drawn.json"));
   sketch.cluster = read_cluster(document->root(), source_folders().topologies);
   if (!document->ok()) return false;
+  draw_fabric(out, sketch.cluster);
   draw_other_gpus(draw, out, sketch.cluster);
   draw_failed_parts(draw, out, sketch.cluster);
   return true;

@@ -22,8 +22,8 @@ namespace {
 constexpr std::uint64_t kSeedOfFabrics = 20261128;
 constexpr std::uint64_t kClusters = 1000;
 
-// Nodes of any size, with cables of any rate, on switches that are joined as a tree, a ring or
-// whatever comes.
+// Nodes of any size, with cables of any rate, on switches that are joined as a tree, a ring, each
+// to each as in a dragonfly, or whatever comes. A NIC may have a port in a second network.
 class Fabric {
  public:
   explicit Fabric(Draw& draw) : draw_(draw) {}
@@ -42,6 +42,10 @@ class Fabric {
       if (leaf > 0 && ring) cable(name("leaf", leaf - 1), name("leaf", leaf));
     }
     if (spines == 0 && leaves > 2) cable(name("leaf", 0), name("leaf", leaves - 1));
+    if (spines == 0 && leaves == 4 && draw_.chance(0.5)) {
+      cable(name("leaf", 0), name("leaf", 2));
+      cable(name("leaf", 1), name("leaf", 3));
+    }
     const std::int64_t nodes = draw_.number({1, 2, 2, 3, 4});
     for (std::int64_t node = 0; node < nodes; ++node) add_node(node, leaves);
     SortedJson out = {{"accelerator", draw_.word({"a100-sxm4-80g", "h100-sxm5-80g"})},
@@ -92,7 +96,11 @@ class Fabric {
     for (std::int64_t nic = 0; nic < nics; ++nic) {
       vertex(own("nic", nic), "nic", node);
       cable(own("pcie", 0), own("nic", nic));
-      cable(own("nic", nic), name("leaf", draw_.below(leaves)));
+      const std::int64_t leaf = draw_.below(leaves);
+      cable(own("nic", nic), name("leaf", leaf));
+      if (leaves > 1 && draw_.chance(0.2)) {
+        cable(own("nic", nic), name("leaf", (leaf + 1 + draw_.below(leaves - 1)) % leaves));
+      }
     }
     gpus_ += gpus;
   }

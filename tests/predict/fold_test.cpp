@@ -77,6 +77,42 @@ std::string random_scenario(std::mt19937& random) {
   });
 }
 
+// Such a scenario on planes, on rails that do not meet, on a dragonfly or a torus, with
+// hashed flows or nodes in another order, and with a switch or a cable that has failed or not.
+// Replicas may stand on nodes that do not lie alike.
+std::string random_fabric_scenario(std::mt19937& random) {
+  return random_layout(random, [&](GptCase& c) {
+    const int per_node = pick(random, {1, 2, 4});
+    const int nodes = (c.tp * c.pp * c.dp + per_node - 1) / per_node;
+    const std::string place =
+        nodes > 1 ? fmt::format("node[{}-{},0-{}]", nodes / 2, nodes - 1, nodes / 2 - 1) : "node0";
+    const std::string torus =
+        nodes % 2 == 0 ? fmt::format("[{}, 2]", nodes / 2) : fmt::format("[{}]", nodes);
+    const std::string fabrics[] = {
+        R"("planes": 2, "nodes_per_leaf_group": 2)",
+        R"("rails_joined": false, "planes": 3)",
+        R"("ecmp": "hashed", "uplinks": 2, "nodes_per_leaf_group": 1)",
+        R"("ecmp": "hashed", "uplinks": 3, "ecmp_flows": 2, "planes": 2,
+           "nodes_per_leaf_group": 2)",
+        R"("nodes_per_leaf_group": 2, "place": ")" + place + "\"",
+        R"("fabric": "torus", "router_link": "10 GB/s", "torus": )" + torus,
+        fmt::format(R"("fabric": "dragonfly", "router_link": "10 GB/s", "global_link": "5 GB/s",
+            "nodes_per_router": {}, "routers_per_group": {})",
+                    pick(random, {1, 2}), pick(random, {1, 2}))};
+    std::string out =
+        fmt::format(R"("base": "dgx-a100-80g", "gpus_per_node": {}, "nics_per_node": {}, {})",
+                    per_node, pick(random, {1, per_node}),
+                    fabrics[static_cast<std::size_t>(pick(random, {0, 1, 2, 3, 4, 5, 6}))]);
+    if (out.find("planes\": 2") != std::string::npos && pick(random, {0, 1}) == 1) {
+      out += R"(, "fail": "plane1/leaf0=50%")";
+    }
+    if (out.find("torus") != std::string::npos && nodes > 3 && pick(random, {0, 1}) == 1) {
+      out += R"(, "fail": "leaf0-leaf1")";
+    }
+    return out;
+  });
+}
+
 // Such a scenario with some GPUs slow, some of another model, and a slow NIC.
 std::string random_uneven_scenario(std::mt19937& random) {
   return random_layout(random, [&](GptCase& c) {
@@ -169,6 +205,22 @@ TEST(Folding, GivesTheTimesOfTheRunOfEveryRank) {
     ranks += whole.rank_classes.size();
   }
   EXPECT_LT(folded_classes * 2, ranks) << "folding found no symmetry to use";
+}
+
+TEST(Folding, GivesTheTimesOfEveryRankOnOtherFabrics) {
+  std::mt19937 random(20261129);
+  std::size_t folded_classes = 0, ranks = 0;
+  for (int i = 0; i < 60; ++i) {
+    const std::string text = random_fabric_scenario(random);
+    const Prediction folded = forecast_of_text(text, {});
+    const Prediction whole = forecast_of_text(text, {.fold = false});
+    const double step = whole.step_time.value();
+    EXPECT_NEAR(folded.step_time.value(), step, 1e-9 * step) << text;
+    EXPECT_EQ(folded.peak_memory, whole.peak_memory) << text;
+    folded_classes += folded.rank_classes.size();
+    ranks += whole.rank_classes.size();
+  }
+  EXPECT_LT(folded_classes * 3, ranks * 2) << "folding found no symmetry to use";
 }
 
 // Groups pay in their passes for the links that they share with their siblings, and those lie
