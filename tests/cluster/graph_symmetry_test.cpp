@@ -109,16 +109,57 @@ TEST(GraphSymmetry, TurnsRailsTogetherWithTheirNics) {
   }
 }
 
+// Nodes of a torus may be turned along its dimensions, and those of a dragonfly by whole groups.
+TEST(GraphSymmetry, TurnsNodesOfOtherFabrics) {
+  ClusterSpec spec = nodes_of_eight(12);
+  spec.fabric.kind = FabricKind::kTorus;
+  spec.fabric.torus = {12};
+  spec.fabric.router_link = BytesPerSecond(25e9);
+  const auto is_symmetry = [&](std::int64_t step) {
+    const Topology graph = build_topology(spec);
+    const RepeatedUnits units = find_units(graph, 8);
+    return GraphSymmetry::of_units(graph, units, turned(12, step)).has_value();
+  };
+  EXPECT_TRUE(is_symmetry(1));
+  spec.fabric.torus = {4, 3};  // the first dimension runs fastest
+  EXPECT_FALSE(is_symmetry(1));
+  EXPECT_TRUE(is_symmetry(4));
+  spec.fabric.kind = FabricKind::kDragonfly;
+  spec.fabric.routers_per_group = 3;
+  spec.fabric.global_link = BytesPerSecond(10e9);
+  EXPECT_FALSE(is_symmetry(1));
+  EXPECT_TRUE(is_symmetry(3));
+}
+
+// Another fabric than a tree of joined rails, or that.
+void put_fabric(std::mt19937& random, ClusterSpec& spec) {
+  Fabric& fabric = spec.fabric;
+  fabric.planes = pick(random, {1, 1, 2});
+  fabric.rails_joined = !spec.rail_optimised || pick(random, {0, 1, 1}) == 1;
+  fabric.router_link = BytesPerSecond(25e9);
+  fabric.global_link = BytesPerSecond(10e9);
+  const int kind = pick(random, {0, 0, 1, 2});
+  if (kind > 0) fabric.rails_joined = true;
+  if (kind == 1) {
+    fabric.kind = FabricKind::kTorus;
+    fabric.torus = {spec.nodes / 2, 2};
+  } else if (kind == 2) {
+    fabric.kind = FabricKind::kDragonfly;
+    fabric.routers_per_group = pick(random, {1, 2});
+  }
+}
+
 TEST(GraphSymmetry, CarriesEveryRouteToARoute) {
   std::mt19937 random(20261126);
-  int found = 0;
-  for (int i = 0; i < 60; ++i) {
+  int found = 0, others = 0;
+  for (int i = 0; i < 150; ++i) {
     ClusterSpec spec = nodes_of_eight(pick(random, {4, 8}));
     spec.nics_per_node = pick(random, {1, 2, 4, 8});
     spec.rail_optimised = pick(random, {0, 1}) == 1;
     spec.nodes_per_leaf_group = pick(random, {1, 2, 4});
     spec.pod_nodes = pick(random, {0, 4});
     spec.scale_up = pick(random, {0, 1}) == 0 ? ScaleUp::kNvSwitch : ScaleUp::kPcie;
+    put_fabric(random, spec);
     const Topology graph = build_topology(spec);
     const RepeatedUnits units = find_units(graph, 8);
     ASSERT_GT(units.count, 0);
@@ -129,6 +170,9 @@ TEST(GraphSymmetry, CarriesEveryRouteToARoute) {
                : GraphSymmetry::of_units(graph, units, turned(units.count, step % units.count));
     if (!symmetry) continue;
     ++found;
+    const Fabric& fabric = spec.fabric;
+    const bool is_tree = fabric.kind == FabricKind::kFatTree;
+    others += fabric.planes > 1 || !fabric.rails_joined || !is_tree ? 1 : 0;
     const auto carried_device = [&](std::int32_t device) {
       return DeviceId(symmetry->unit(device / 8) * 8 + symmetry->device_in_unit(device % 8));
     };
@@ -145,7 +189,8 @@ TEST(GraphSymmetry, CarriesEveryRouteToARoute) {
       }
     }
   }
-  EXPECT_GT(found, 20);
+  EXPECT_GT(found, 50);
+  EXPECT_GT(others, 25);
 }
 
 }  // namespace
