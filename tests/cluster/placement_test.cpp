@@ -16,6 +16,7 @@
 #include "cluster/slurm_topology.h"
 #include "cluster/write_cluster.h"
 #include "core/json_tree.h"
+#include "core/seeded_random.h"
 #include "core/temporary_folder.h"
 #include "core/text/escape.h"
 
@@ -86,6 +87,41 @@ TEST(SlurmTopology, RefusesWhatItDoesNotKnow) {
     ASSERT_FALSE(parsed.has_value()) << text;
     EXPECT_NE(to_string(parsed.error()).find(word), std::string::npos) << to_string(parsed.error());
   }
+}
+
+// Texts of pieces that mean something, in any order: read, or refused in words.
+TEST(SlurmTopology, TakesOrRefusesWhateverItIsGiven) {
+  const std::vector<std::string> pieces = {
+      "[",           "]",         "-",
+      ",",           "0",         "19",
+      "00",          "n",         "r",
+      "=",           "\\\n",      "\n",
+      "#",           " ",         "\t",
+      "Nodes=",      "n[0-3]",    "SwitchName=a Nodes=m[0-3]\n",
+      "SwitchName=", "Switches=", "BlockName=",
+      "BlockSizes=", "99999999",  "\r\n"};
+  SeededRandom random(20261129);
+  int read = 0, refused = 0;
+  for (int i = 0; i < 6000; ++i) {
+    std::string text;
+    for (std::int64_t count = 1 + random.below(14); count > 0; --count) {
+      text +=
+          pieces[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(pieces.size())))];
+    }
+    const auto hosts = expand_hosts(text);
+    if (hosts) {
+      EXPECT_EQ(expand_hosts(compress_hosts(*hosts)).value(), *hosts) << text;
+    } else {
+      EXPECT_FALSE(hosts.error().front().message.empty()) << text;
+    }
+    const auto topology = parse_slurm_topology(text, "topology.conf");
+    ++(topology ? read : refused);
+    if (!topology) {
+      EXPECT_FALSE(topology.error().front().message.empty()) << text;
+    }
+  }
+  EXPECT_GT(read, 20);
+  EXPECT_GT(refused, 1000);
 }
 
 Cluster placed(const std::string& place, const std::string& more = "") {
