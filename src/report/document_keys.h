@@ -8,7 +8,7 @@
 
 namespace stepcast {
 
-// Lists those of suites, prices, files of ranks and baselines of `validate`. Paths begin with the
+// Lists those of fabrics, suites, prices, files of ranks and baselines of `validate`. Paths begin with the
 // document: "suite.cases.id".
 std::vector<DeclaredKey> document_keys();
 
