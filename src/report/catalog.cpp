@@ -275,7 +275,8 @@ constexpr Topic kTopics[] = {
     {{"schedules", "pipeline schedules"}, list_of_schedules},
     {{"keys", "keys of training and layout"}, list_of_keys},
     {{"figures", "figures of a forecast"}, list_of_figures},
-    {{"documents", "keys of fabrics, suites, prices, files of ranks and baselines"}, list_of_documents},
+    {{"documents", "keys of fabrics, suites, prices, files of ranks and baselines"},
+     list_of_documents},
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 namespace stepcast {
 
-// Lists those of fabrics, suites, prices, files of ranks and baselines of `validate`. Paths begin with the
-// document: "suite.cases.id".
+// Lists those of fabrics, suites, prices, files of ranks and baselines of `validate`. Paths begin
+// with the document: "suite.cases.id".
 std::vector<DeclaredKey> document_keys();
 
 }  // namespace stepcast
