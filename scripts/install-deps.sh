@@ -35,6 +35,7 @@ test_packages=(
 # Without these, some tests are skipped.
 tool_packages=(
   chromium               # reports in a browser
+  libsimgrid-dev         # another simulator, whose networks must agree
   shellcheck             # scripts that stepcast writes
   zsh fish man-db        # completions and the manual page
   pybind11-dev python3-dev python3-venv mypy  # the Python module and its tests

@@ -172,7 +172,7 @@ std::vector<double> solve_naively(const System& system) {
 
 TEST(MaxMin, AgreesWithANaiveSolver) {
   std::mt19937_64 random(12);
-  for (int trial = 0; trial < 500; ++trial) {
+  for (int trial = 0; trial < 1000; ++trial) {
     const System system = random_system(random);
     const std::vector<double> rates = solve(system);
     const std::vector<double> naive = solve_naively(system);
