@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/scenario_flags.h"
 #include "cluster/cluster.h"
 #include "cluster/plausible_links.h"
 #include "cluster/topology.h"
@@ -19,15 +23,29 @@ namespace {
 struct TopologyFlags {
   std::string cluster;
   std::int64_t nodes = 0;
+  std::vector<std::string> sets;
   OutputOptions output;
   std::string data;
 };
 
+// The cluster of a scenario that has nothing else.
 Result<Cluster> read(const TopologyFlags& flags, const DataFolders& folders) {
   SortedJson value = flags.cluster;
   if (flags.nodes > 0) value = {{"base", flags.cluster}, {"nodes", flags.nodes}};
-  const auto document = JsonDocument::from(std::move(value), "");
-  Cluster cluster = read_cluster(document->root(), folders.topologies);
+  SortedJson scenario = {{"cluster", std::move(value)}};
+  for (const std::string& set : flags.sets) {
+    Errors errors;
+    if (set.starts_with("cluster.")) {
+      errors = set_key(set, folders, scenario);
+    } else {
+      errors = {{ErrorCode::kBadValue, fmt::format("'{}' sets no key of the cluster", set), "",
+                 "--set", "as in cluster.fail=node0/nic1"}};
+    }
+    if (!errors.empty()) return failure(errors);
+  }
+  const auto document = JsonDocument::from(std::move(scenario), "");
+  ObjectReader reader(document->root());
+  Cluster cluster = read_cluster(*reader.required("cluster"), folders.topologies);
   if (!document->ok()) return failure(document->errors());
   return cluster;
 }
@@ -94,6 +112,9 @@ std::vector<Command> add_topology(CommandLine program) {
     app.footer(example);
     app.add("CLUSTER", flags->cluster, "NAME, NAMExNODES or a file").required();
     app.add("--nodes", flags->nodes, "nodes of the cluster").positive();
+    app.add("--set", flags->sets, "any key of the cluster, for example cluster.fail=node0/nic1")
+        .type_name("KEY=VALUE")
+        .one_word();
     add_output_flags(app, flags->output, formats);
     add_data_flag(app, flags->data);
     out.push_back({app, [flags, run] { return run(*flags); }});

@@ -68,11 +68,11 @@ Result<Cluster> load_base(const std::string& base, const std::string& topologies
   return cluster;
 }
 
-// Machines of NCCL's file, with what stands beside its name.
-Cluster read_nccl(const std::string& base, ObjectReader& reader,
-                  const std::string& topologies_folder, JsonDocument& document) {
+// Machines of a file of NCCL or of the driver's tools, with what stands beside its name.
+Cluster read_machines(const std::string& base, ObjectReader& reader,
+                      const std::string& topologies_folder, JsonDocument& document) {
   const auto text = read_text_file(base, {.most_bytes = kMostTopologyBytes});
-  auto made = text ? cluster_of_nccl_topology(*text, base, reader, topologies_folder)
+  auto made = text ? cluster_of_machines(*text, base, reader, topologies_folder)
                    : Result<SortedJson>(failure(text.error()));
   if (!made) {
     document.add(made.error());
@@ -95,7 +95,7 @@ Cluster read_based(ObjectReader& reader, const std::string& topologies_folder,
   const auto base = reader.text("base");
   if (!base) return {};
   if (*base == kLocalCluster) return read_local_cluster(reader, topologies_folder);
-  if (is_nccl_topology(*base)) return read_nccl(*base, reader, topologies_folder, document);
+  if (is_machine_file(*base)) return read_machines(*base, reader, topologies_folder, document);
   const auto asked = find_cluster_name(*base, topologies_folder);
   Result<Cluster> loaded = asked || is_path(*base)
                                ? load_base(asked ? asked->cluster : *base, topologies_folder)

@@ -66,6 +66,20 @@ std::string lower_bus(std::string text) {
   return text;
 }
 
+// The switch above all others on the way to a socket.
+std::string top_of(const Machine& machine, std::string at) {
+  for (bool rises = true; rises;) {
+    rises = false;
+    for (const Cable& cable : machine.cables) {
+      if (cable.from != at || !cable.to.starts_with("pcie")) continue;
+      at = cable.to;
+      rises = true;
+      break;
+    }
+  }
+  return at;
+}
+
 class FileReader {
  public:
   FileReader(const XmlElement& root, std::string file) : root_(root), file_(std::move(file)) {}
@@ -291,44 +305,29 @@ class FileReader {
     return {};
   }
 
-  // The switch above all others on the way to a socket.
-  static std::string top_of(const Machine& machine, std::string at) {
-    for (bool rises = true; rises;) {
-      rises = false;
-      for (const Cable& cable : machine.cables) {
-        if (cable.from != at || !cable.to.starts_with("pcie")) continue;
-        at = cable.to;
-        rises = true;
-        break;
-      }
-    }
-    return at;
-  }
-
-  // NICs of the storage stand apart from GPUs that have nearer ones. NCCL's rings pass them by.
-  static void leave_out_lone_nics(Machine& machine) {
-    std::set<std::string> with_gpus, with_nics;
-    for (const Gpu& gpu : machine.gpus) with_gpus.insert(top_of(machine, gpu.above));
-    for (Nic& nic : machine.nics) {
-      const std::string top = top_of(machine, nic.above);
-      nic.is_with_gpus = with_gpus.contains(top);
-      with_nics.insert(top);
-    }
-    if (!std::ranges::includes(with_nics, with_gpus)) return;
-    const auto is_lone = [](const Nic& nic) { return !nic.is_with_gpus; };
-    for (const Nic& nic : machine.nics) {
-      if (!is_lone(nic)) continue;
-      std::erase_if(machine.cables, [&](const Cable& c) { return c.from == nic.name; });
-    }
-    std::erase_if(machine.nics, is_lone);
-  }
-
   const XmlElement& root_;
   std::string file_;
   File out_;
 };
 
 }  // namespace
+
+void leave_out_lone_nics(Machine& machine) {
+  std::set<std::string> with_gpus, with_nics;
+  for (const Gpu& gpu : machine.gpus) with_gpus.insert(top_of(machine, gpu.above));
+  for (Nic& nic : machine.nics) {
+    const std::string top = top_of(machine, nic.above);
+    nic.is_with_gpus = with_gpus.contains(top);
+    with_nics.insert(top);
+  }
+  if (!std::ranges::includes(with_nics, with_gpus)) return;
+  const auto is_lone = [](const Nic& nic) { return !nic.is_with_gpus; };
+  for (const Nic& nic : machine.nics) {
+    if (!is_lone(nic)) continue;
+    std::erase_if(machine.cables, [&](const Cable& c) { return c.from == nic.name; });
+  }
+  std::erase_if(machine.nics, is_lone);
+}
 
 Result<File> read_machines(const XmlElement& root, const std::string& file) {
   FileReader reader(root, file);

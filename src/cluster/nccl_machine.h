@@ -54,6 +54,10 @@ struct File {
   bool is_dump = false;  // NCCL wrote it; files written by hand leave out what NCCL finds itself
 };
 
+// Leaves out NICs that share no switch with a GPU, where each GPU has one that does: those are the
+// storage's.
+void leave_out_lone_nics(Machine& machine);
+
 // `file` is its name in errors.
 Result<File> read_machines(const XmlElement& root, const std::string& file);
 

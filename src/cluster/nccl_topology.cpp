@@ -15,6 +15,7 @@
 #include "cluster/cluster.h"
 #include "cluster/irregular_cluster.h"
 #include "cluster/nccl_machine.h"
+#include "cluster/topology_matrix.h"
 #include "cluster/xml_element.h"
 #include "core/json.h"
 #include "core/json_tree.h"
@@ -123,6 +124,35 @@ Result<Accelerator> accelerator_of(const nccl::Gpu& gpu, const std::string& file
        file, "", "give \"accelerator\" beside \"base\": h100-sxm5-80g"});
 }
 
+Result<nccl::File> read_xml(std::string_view text, const std::string& base) {
+  const auto root = parse_xml(text, base);
+  if (!root) return failure(root.error());
+  return nccl::read_machines(*root, base);
+}
+
+// The driver's tools print no rates: keys beside the base say them.
+Result<nccl::File> read_matrix(std::string_view text, const std::string& base,
+                               ObjectReader& reader) {
+  nccl::MatrixRates rates;
+  const auto pcie = reader.rate("pcie");
+  if (pcie) rates.pcie = *pcie;
+  const auto nic = reader.rate("nic");
+  if (nic) rates.nic = *nic;
+  rates.nics = reader.integer("nics_per_node", 0, nccl::kMostNics).value_or(0);
+  auto file = nccl::read_topology_matrix(text, base, rates);
+  if (!file) return file;
+  if (!pcie) {
+    reader.fail("pcie", ErrorCode::kMissingKey, fmt::format("{} does not tell it", base),
+                "of a slot each way: \"31.5 GB/s\" (generation 4), \"63 GB/s\" (generation 5)");
+  }
+  if (!nic && !file->machines.front().nics.empty()) {
+    reader.fail("nic", ErrorCode::kMissingKey, fmt::format("{} does not tell it", base),
+                "of a NIC each way, as in \"400 Gb/s\"");
+  }
+  if (reader.has("cpu")) file->cpu = reader.text("cpu").value_or("");
+  return file;
+}
+
 // The accelerator that is stated, or the one of the first GPU. Faults of a stated one are said by
 // whoever reads the document.
 Result<Accelerator> device_of(const nccl::Gpu& first, const std::string& base, ObjectReader& reader,
@@ -146,14 +176,14 @@ Result<Accelerator> device_of(const nccl::Gpu& first, const std::string& base, O
 
 }  // namespace
 
-bool is_nccl_topology(std::string_view base) { return base.ends_with(".xml"); }
+bool is_machine_file(std::string_view base) {
+  return base.ends_with(".xml") || nccl::is_topology_matrix(base);
+}
 
-Result<SortedJson> cluster_of_nccl_topology(std::string_view text, const std::string& base,
-                                            ObjectReader& reader,
-                                            const std::string& topologies_folder) {
-  const auto root = parse_xml(text, base);
-  if (!root) return failure(root.error());
-  const auto file = nccl::read_machines(*root, base);
+Result<SortedJson> cluster_of_machines(std::string_view text, const std::string& base,
+                                       ObjectReader& reader, const std::string& topologies_folder) {
+  const auto file =
+      nccl::is_topology_matrix(base) ? read_matrix(text, base, reader) : read_xml(text, base);
   if (!file) return failure(file.error());
   const nccl::Machine& first = file->machines.front();
 

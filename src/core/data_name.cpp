@@ -14,7 +14,7 @@ namespace stepcast {
 
 bool is_path(const std::string& name) {
   return name.find('/') != std::string::npos || name.ends_with(".json") ||
-         name.ends_with(".xml");
+         name.ends_with(".xml") || name.ends_with(".txt");
 }
 
 std::string plain_name(std::string_view name) {

@@ -11,7 +11,7 @@
 
 namespace stepcast {
 
-bool is_path(const std::string& name);  // it has a '/' or ends in .json or .xml
+bool is_path(const std::string& name);  // it has a '/' or ends in .json, .xml or .txt
 
 // A name without what people spell differently: "llama3.18b" for "Llama-3.1-8B" and "llama3.1_8b".
 std::string plain_name(std::string_view name);

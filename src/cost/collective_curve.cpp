@@ -202,6 +202,10 @@ bool CollectiveCurve::holds(Bytes size) const {
          size.value() <= samples_.back().size.value();
 }
 
+bool CollectiveCurve::has_sample(Bytes size) const {
+  return std::ranges::find(samples_, size, &CollectiveSample::size) != samples_.end();
+}
+
 std::optional<CollectiveCurve> CollectiveCurve::without(Bytes size) const {
   std::vector<CollectiveSample> rest = samples_;
   std::erase_if(rest, [&](const CollectiveSample& one) { return one.size == size; });

@@ -59,6 +59,7 @@ class CollectiveCurve {
   // that algorithm, whose steps are alike, or by all where it has none.
   Seconds addition(Algorithm algorithm, Bytes step) const;
   bool holds(Bytes size) const;  // inside the measured range of messages
+  bool has_sample(Bytes size) const;
   // This curve as if the message of this size had not been measured; nothing where it was all.
   std::optional<CollectiveCurve> without(Bytes size) const;
 

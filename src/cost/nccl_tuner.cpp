@@ -438,8 +438,13 @@ NcclEstimate nccl_choice(const NcclGraph& graph, CollectiveKind kind, Bytes size
   STEPCAST_ASSERT(kind != CollectiveKind::kAllToAll, "all-to-all is sends and receives");
   STEPCAST_ASSERT(graph.ranks >= 2 && graph.ring.count > 0, "a communicator of one has no tuner");
   if (graph.rccl) {
-    return rccl_choice(graph, kind, size,
-                       is_allowed(graph, kind, Algorithm::kTree, Protocol::kSimple));
+    RcclAllowed allowed;
+    for (const Protocol protocol : kProtocols) {
+      const auto p = static_cast<std::size_t>(protocol);
+      allowed.ring[p] = is_allowed(graph, kind, Algorithm::kRing, protocol);
+      allowed.tree[p] = is_allowed(graph, kind, Algorithm::kTree, protocol);
+    }
+    return rccl_choice(graph, kind, size, allowed);
   }
   const bool reduces = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
   const Tuner tuner(graph, kind);

@@ -35,25 +35,37 @@ RcclLimits rccl_limits(CollectiveKind kind, double ranks) {
   return {98304 * ranks, 5046272 * ranks};
 }
 
-Protocol rccl_protocol(CollectiveKind kind, Bytes size, double ranks) {
+// The protocol of that size; where it is forbidden, the next one for longer messages, or else for
+// shorter ones.
+Protocol rccl_protocol(CollectiveKind kind, Bytes size, double ranks,
+                       const std::array<bool, 3>& allowed) {
   const RcclLimits limits = rccl_limits(kind, ranks);
-  if (size.value() <= limits.ll) return Protocol::kLl;
-  return size.value() <= limits.ll128 ? Protocol::kLl128 : Protocol::kSimple;
+  const std::size_t usual = size.value() <= limits.ll ? 0 : size.value() <= limits.ll128 ? 1 : 2;
+  for (std::size_t p = usual; p < allowed.size(); ++p) {
+    if (allowed[p]) return static_cast<Protocol>(p);
+  }
+  for (std::size_t p = usual; p-- > 0;) {
+    if (allowed[p]) return static_cast<Protocol>(p);
+  }
+  return static_cast<Protocol>(usual);
 }
+
+bool any(const std::array<bool, 3>& allowed) { return allowed[0] || allowed[1] || allowed[2]; }
 
 }  // namespace
 
 NcclEstimate rccl_choice(const NcclGraph& graph, CollectiveKind kind, Bytes size,
-                         bool may_be_tree) {
+                         const RcclAllowed& allowed) {
   const double ranks = static_cast<double>(graph.ranks);
   const double nodes = static_cast<double>(graph.domains);
   const bool all_reduce = kind == CollectiveKind::kAllReduce;
   const double rounds = all_reduce ? 2 : 1;
-  const bool is_tree = may_be_tree && all_reduce && graph.domains > 1 && size < kRingFrom;
+  const bool may_be_tree = all_reduce && graph.domains > 1 && any(allowed.tree);
+  const bool is_tree = may_be_tree && (size < kRingFrom || !any(allowed.ring));
 
   NcclEstimate out;
   out.algorithm = is_tree ? Algorithm::kTree : Algorithm::kRing;
-  out.protocol = rccl_protocol(kind, size, ranks);
+  out.protocol = rccl_protocol(kind, size, ranks, is_tree ? allowed.tree : allowed.ring);
   const auto p = static_cast<std::size_t>(out.protocol);
   const double local_hops = is_tree ? 2 * (graph.ranks_per_domain() - 1) : rounds * (ranks - nodes);
   const double network_hops = is_tree ? 2 * std::ceil(std::log2(nodes)) : rounds * (nodes - 1);

@@ -99,16 +99,16 @@ std::vector<std::string> tables_of(const std::string& publisher, const std::vect
 }
 
 Errors price_collective(const Suite& suite, const SuiteCase& test_case, const DataFolders& folders,
-                        const std::vector<std::string>& left_out, CaseResult& result) {
+                        const CollectiveCurves& curves, const std::vector<std::string>& left_out,
+                        CaseResult& result) {
   result = describe(suite, test_case);
   const CollectiveCase& own = test_case.collective;
   const auto document = JsonDocument::from(test_case.scenario, suite.file);
   const auto cluster = read_collective_scenario(*document, folders);
   if (!cluster) return fail(result, cluster.error());
-  const auto curves = CollectiveCurves::load(folders.profiles + "/collectives.json");
-  if (!curves) return curves.error();
-  const auto forecast = forecast_collective(
-      own, *cluster, curves_without(curves->curves(), own.table, own.bytes, left_out));
+  auto others = curves_without(curves.curves(), own.table, own.bytes, left_out);
+  if (!others) return fail(result, others.error());
+  const auto forecast = forecast_collective(own, *cluster, std::move(*others));
   if (!forecast) return fail(result, forecast.error());
   result.predicted = CaseFigures{.collective_time_s = forecast->time.value()};
   result.collective->algorithm = forecast->algorithm;
@@ -135,6 +135,11 @@ CheckReport check(const std::vector<Suite>& suites, const DataFolders& folders,
   report.cases.resize(jobs.size());
   std::atomic<std::size_t> done = 0;
   std::vector<Errors> refused(jobs.size());
+  const bool has_collectives =
+      std::ranges::any_of(jobs, [](const Job& job) { return job.test_case->collective.ranks > 0; });
+  const auto curves = has_collectives
+                          ? CollectiveCurves::load(folders.profiles + "/collectives.json")
+                          : Result<CollectiveCurves>();
   const auto predict_one = [&](std::size_t, std::size_t i) {
     CaseResult& result = report.cases[i];
     try {
@@ -142,7 +147,9 @@ CheckReport check(const std::vector<Suite>& suites, const DataFolders& folders,
       if (one.collective.ranks > 0) {
         const auto left_out = options.publisher_left_out ? tables_of(one.publisher, suites)
                                                          : std::vector<std::string>();
-        refused[i] = price_collective(*jobs[i].suite, one, folders, left_out, result);
+        refused[i] = curves
+                         ? price_collective(*jobs[i].suite, one, folders, *curves, left_out, result)
+                         : curves.error();
       } else {
         refused[i] = predict_case(*jobs[i].suite, one, folders, options, result);
       }

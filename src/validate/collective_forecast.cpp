@@ -47,10 +47,23 @@ Result<Cluster> read_collective_scenario(JsonDocument& document, const DataFolde
   return out;
 }
 
-std::vector<CollectiveCurve> curves_without(const std::vector<CollectiveCurve>& curves,
-                                            const std::string& table, ByteCount size,
-                                            const std::vector<std::string>& left_out) {
+Result<std::vector<CollectiveCurve>> curves_without(const std::vector<CollectiveCurve>& curves,
+                                                    const std::string& table, ByteCount size,
+                                                    const std::vector<std::string>& left_out) {
   std::vector<CollectiveCurve> out;
+  if (!table.empty()) {
+    const auto of_table = std::ranges::find_if(
+        curves, [&](const CollectiveCurve& curve) { return curve.measured().id == table; });
+    const bool has_size = of_table != curves.end() && of_table->has_sample(bytes(size));
+    if (!has_size) {
+      return failure(
+          {ErrorCode::kNotFound,
+           fmt::format("the curves that price have no sample of {} bytes of '{}'", size, table), "",
+           "collective.table",
+           "a table of calibrate/profiles/collectives.json; leave it out where none of "
+           "them holds this time"});
+    }
+  }
   for (const CollectiveCurve& curve : curves) {
     const std::string& id = curve.measured().id;
     if (std::ranges::find(left_out, id) != left_out.end()) continue;

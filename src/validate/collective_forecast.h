@@ -20,8 +20,8 @@ struct DataFolders;
 Result<Cluster> read_collective_scenario(JsonDocument& document, const DataFolders& folders);
 
 // The measured curves without those of these names, and of `table` without its sample at `size`:
-// a time that is forecast by itself proves nothing.
-std::vector<CollectiveCurve> curves_without(const std::vector<CollectiveCurve>& curves,
+// a time that is forecast by itself proves nothing. An error where there is none to leave out.
+Result<std::vector<CollectiveCurve>> curves_without(const std::vector<CollectiveCurve>& curves,
                                             const std::string& table, ByteCount size,
                                             const std::vector<std::string>& left_out);
 

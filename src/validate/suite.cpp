@@ -107,6 +107,12 @@ void SuiteCase::check(const JsonValue& value) const {
     value.fail(ErrorCode::kIllegal, "a collective has measured.times_us, and only a collective",
                "state collective and its times, or a figure of a step");
   }
+  for (const JudgedFigure& figure : judged_figures()) {
+    if (collective.ranks == 0 || !figure.is_told_by(measured)) continue;
+    value.fail(ErrorCode::kIllegal,
+               fmt::format("measured.{} stands beside the times of a collective", figure.name),
+               "a figure of a step belongs into a case of its own");
+  }
   if (measured.collective_time_s) {
     value.fail(ErrorCode::kIllegal, "the times of a collective are a list", "measured.times_us");
   }

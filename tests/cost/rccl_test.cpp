@@ -102,6 +102,26 @@ TEST(Rccl, ChoosesTreesForShortMessagesAcrossNodesUnlessForbidden) {
   EXPECT_EQ(choice(two, kMebibyteOfRccl).algorithm, Algorithm::kRing);
 }
 
+TEST(Rccl, RunsNoProtocolThatIsForbidden) {
+  ClusterSpec spec = testing::machine(GpuArchitecture::kCdna3, 448, 2);
+  spec.scale_up = ScaleUp::kNvlinkMesh;
+  spec.nic_bandwidth = BytesPerSecond(50e9);
+  const auto choice = [&](const std::string& protocols, ByteCount size) {
+    const auto document = JsonDocument::parse(
+        R"({"nccl": {"version": "2.27", "NCCL_PROTO": ")" + protocols + "\"}}", "software.json");
+    EXPECT_TRUE(document);
+    spec.nccl = read_software((*document)->root());
+    EXPECT_TRUE((*document)->ok()) << to_string((*document)->errors());
+    return nccl_choice(nccl_graph(spec, {16, 2, 8, 8, 8}), CollectiveKind::kAllReduce,
+                       Bytes(static_cast<double>(size)), DataType::kBf16);
+  };
+  EXPECT_EQ(choice("Simple", kMebibyteOfRccl).protocol, Protocol::kSimple);
+  EXPECT_EQ(choice("Simple", kMebibyteOfRccl).algorithm, Algorithm::kTree);
+  EXPECT_EQ(choice("LL", 256 * kMebibyteOfRccl).protocol, Protocol::kLl);
+  EXPECT_EQ(choice("^LL", kMebibyteOfRccl).protocol, Protocol::kLl128);
+  EXPECT_EQ(choice("^LL128", 8 * kMebibyteOfRccl).protocol, Protocol::kSimple);
+}
+
 // MORI on 8 MI350X combines so many tokens of 7,168 in bf16, of which each goes to 8 of 256 experts
 // (ROCm/mori@1084b514, ep8_mi350x_tuning_results.md), in microseconds.
 TEST(Rccl, ExchangesOfTokensAreBoundByTheMesh) {

@@ -62,6 +62,7 @@ TEST(CollectiveCase, HasTimesAndAStepHasNone) {
   EXPECT_TRUE(refused(suite_with("[[2048, 3], [1024, 2]]"), "cases[0]"));
   EXPECT_TRUE(refused(suite_with("[[2048]]"), "cases[0].measured.times_us[0]"));
   EXPECT_TRUE(refused(suite_with("[[2048, 0]]"), "cases[0].measured.times_us[0]"));
+  EXPECT_TRUE(refused(suite_with(R"([[2048, 3]], "step_time_s": 2)"), "cases[0]"));
   std::string step = suite_with("[[2048, 3]]");
   step.replace(step.find("\"times_us\": [[2048, 3]]"), 23, "\"step_time_s\": 2");
   EXPECT_TRUE(refused(step, "cases[0]"));
@@ -108,6 +109,19 @@ TEST(CollectiveCase, IsForecastWithoutItsOwnTime) {
   EXPECT_NE(*apart.predicted->collective_time_s, itself);
   EXPECT_NEAR(*apart.predicted->collective_time_s / itself, 1, 0.2);
   EXPECT_EQ(apart.collective->curve, "h100x8-all-reduce-p5");
+}
+
+// Whoever mistypes the table would see a time forecast by itself.
+TEST(CollectiveCase, FailsWhereItsTableOrItsSizeIsNotThere) {
+  const std::string cluster = R"({"base": "aws-p5", "nodes": 1})";
+  for (const auto& [table, times] : std::vector<std::pair<const char*, const char*>>{
+           {"h100x8-all-reduce-p6", "[[33554432, 196.1]]"},
+           {"h100x8-all-reduce-p5", "[[33554431, 196.1]]"}}) {
+    const std::string more = std::string(R"(, "table": ")") + table + "\"";
+    const CaseResult one = checked(suite_with(times, more, cluster));
+    EXPECT_NE(one.failed.find(table), std::string::npos) << one.failed;
+    EXPECT_EQ(one.errors.collective_time, std::nullopt);
+  }
 }
 
 TEST(CollectiveCase, IsForecastWithoutItsPublishersTables) {
