@@ -222,7 +222,8 @@ Command add_import(CommandLine program) {
          "a shell script or YAML with Megatron's flags, Megatron-Bridge's YAML, DeepSpeed's JSON, "
          "torchtitan's "
          "TOML or JSON, YAML of NeMo AutoModel, Primus, Accelerate, TRL, Axolotl or llm-foundry, a "
-         "Hugging Face config.json, a Kubernetes manifest with one, or a training log; with "
+         "Hugging Face config.json, a Kubernetes manifest with one, ASTRA-sim's network, or a "
+         "training log; with "
          "--suite several logs, and folders of them; TRL's settings or script, and Accelerate's "
          "file behind them")
       .required();

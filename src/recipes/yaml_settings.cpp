@@ -44,7 +44,12 @@ constexpr std::array kYamlFormats{
                [](const SortedJson& root) {
                  return has_keys(root, {"global_train_batch_size", "model"});
                },
-               read_llm_foundry}};
+               read_llm_foundry},
+    YamlFormat{"astra-sim", "npus_count",
+               [](const SortedJson& root) {
+                 return has_keys(root, {"topology", "npus_count", "bandwidth", "latency"});
+               },
+               read_astra_network}};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings in YAML of tools that are read and not written: NeMo AutoModel, AMD's Primus, Hugging
-// Face's Accelerate, TRL, Axolotl and llm-foundry. One row per tool.
+// Face's Accelerate, TRL, Axolotl and llm-foundry, and a network of ASTRA-sim. One row per tool.
 #pragma once
 
 #include <span>
@@ -30,6 +30,7 @@ void read_primus(const SortedJson& root, const ImportInput& input, ImportedScena
 void read_accelerate(const SortedJson& root, const ImportInput& input, ImportedScenario& out);
 void read_trl(const SortedJson& root, const ImportInput& input, ImportedScenario& out);
 void read_axolotl(const SortedJson& root, const ImportInput& input, ImportedScenario& out);
+void read_astra_network(const SortedJson& root, const ImportInput& input, ImportedScenario& out);
 void read_llm_foundry(const SortedJson& root, const ImportInput& input, ImportedScenario& out);
 
 }  // namespace stepcast

@@ -11,7 +11,10 @@
 #include <set>
 #include <sstream>
 
+#include "cluster/cluster.h"
 #include "core/each.h"
+#include "core/json.h"
+#include "core/json_tree.h"
 #include "places.h"
 #include "predict/prediction.h"
 #include "recipes/import.h"
@@ -313,6 +316,55 @@ TEST(YamlSettings, RefuseWhatUnfoldsToTooMuchOrNestsTooDeep) {
   EXPECT_FALSE(import_text("axolotl", input).errors.empty());
   input.text = "base_model: [1\n";
   EXPECT_NE(to_string(import_text("axolotl", input).errors).find("is not YAML"), std::string::npos);
+}
+
+// ASTRA-sim counts GB of 2^30 bytes, and a switch is two links away from everybody.
+TEST(AstraNetworkImport, BecomesNodesAndTheirNetwork) {
+  ImportInput input;
+  input.file = "network.yml";
+  input.text =
+      "topology: [ Switch, Switch, Switch ]\nnpus_count: [ 8, 16, 4 ]\n"
+      "bandwidth: [ 400.0, 50.0, 25.0 ]  # GB/s\nlatency: [ 500, 1000, 1500 ]  # ns\n";
+  EXPECT_EQ(detect_format(input.text), "astra-sim");
+  const ImportedScenario out = import_text("astra-sim", input);
+  EXPECT_TRUE(out.errors.empty()) << to_string(out.errors);
+  SortedJson scenario = scenario_document(out);
+  SortedJson& cluster = scenario["cluster"];
+  cluster["accelerator"] = "h100-sxm5-80g";
+  cluster["network"] = "infiniband";
+  cluster["pcie"] = "63 GB/s";
+  const auto document = JsonDocument::from(scenario, "");
+  ObjectReader reader(document->root());
+  const Cluster read = read_cluster(*reader.required("cluster"), source_folder() + "/topologies");
+  EXPECT_TRUE(document->ok()) << to_string(document->errors());
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  EXPECT_EQ(read.gpus(), 8 * 16 * 4);
+  EXPECT_EQ(read.spec.scale_up, ScaleUp::kNvSwitch);
+  EXPECT_DOUBLE_EQ(read.spec.scale_up_bandwidth.value(), 400 * kGiB);
+  EXPECT_DOUBLE_EQ(read.spec.scale_up_latency.value(), 1e-6);
+  EXPECT_DOUBLE_EQ(read.spec.nic_bandwidth.value(), 50 * kGiB);
+  EXPECT_DOUBLE_EQ(read.spec.network_latency.value(), 2e-6);
+  EXPECT_EQ(read.spec.nodes_per_leaf_group, 16);
+  EXPECT_DOUBLE_EQ(read.spec.oversubscription, 2);
+}
+
+TEST(AstraNetworkImport, RefusesWhatIsNoCluster) {
+  const auto errors = [](const std::string& text) {
+    ImportInput input;
+    input.file = "network.yml";
+    input.text = text;
+    return to_string(import_text("astra-sim", input).errors);
+  };
+  const auto network = [](const char* forms, const char* counts, const char* rates) {
+    return std::string("topology: ") + forms + "\nnpus_count: " + counts + "\nbandwidth: " + rates +
+           "\nlatency: " + rates + "\n";
+  };
+  EXPECT_NE(errors(network("[Ring]", "[8]", "[1]")).find("topology[0]"), std::string::npos);
+  EXPECT_NE(errors(network("[Switch, Ring]", "[8, 4]", "[2, 1]")).find("topology[1]"),
+            std::string::npos);
+  EXPECT_NE(errors(network("[Switch, Switch]", "[8]", "[2, 1]")).find("2 dimensions"),
+            std::string::npos);
+  EXPECT_NE(errors(network("[Switch]", "[0]", "[1]")).find("topology[0]"), std::string::npos);
 }
 
 TEST(TorchtitanImport, ReadsBatchesInTokens) {
