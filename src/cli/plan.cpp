@@ -209,6 +209,7 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   if (!export_note) return report_errors(export_note.error());
   PlanReport report{**planner, *result, {}, static_cast<std::size_t>(options.top)};
   report.objective = objective;
+  report.balanced = balance_stages(**planner, *result);
   report.export_note = export_note->missing;
   report.export_target = export_note->target;
   if (asks_for_money(base, objective, flags)) report.prices = &*prices;

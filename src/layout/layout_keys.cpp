@@ -2,6 +2,7 @@
 // The keys of the object `layout`, one row each, in the order in which they are read and settled.
 #include <algorithm>
 
+#include "layout/balanced_layers.h"
 #include "layout/choices.h"
 #include "layout/context_ranks.h"
 #include "layout/framework.h"
@@ -41,6 +42,11 @@ void settle_virtual_stages(Scenario& s, bool stated) {
 }
 
 // One pass of a chunk for each stage is the usual group.
+void settle_stage_layers(Scenario& s, bool) {
+  if (s.layout.stage_layers == std::vector{kBalancedLayers}) {
+    s.layout.stage_layers = balanced_layers(s);
+  }
+}
 void settle_group(Scenario& s, bool) {
   if (s.layout.micro_batch_group == s.layout.pp) s.layout.micro_batch_group = 0;
 }
@@ -267,7 +273,9 @@ constexpr Key kRows[] = {
     {.path = "layout.stage_layers",
      .type = &kStageLayers,
      .fallback = "",
-     .help = "layers per chunk, pp x virtual_stages entries in model order",
+     .help = "layers per chunk, pp x virtual_stages entries in model order; `balanced`: so that "
+             "stages compute equally long, the one with the head too",
+     .settle = settle_stage_layers,
      .shown = lists_layers},
     {.path = "layout.account_for_embedding",
      .type = &kTruth<&Layout::account_for_embedding>,

@@ -7,6 +7,7 @@
 #include "core/json_tree.h"
 #include "core/text_file.h"
 #include "layout/axis_group.h"
+#include "layout/balanced_layers.h"
 #include "layout/choices.h"
 #include "layout/key_types.h"
 #include "schedule/schedule.h"
@@ -168,6 +169,16 @@ bool read_stage_layers(ObjectReader& object, const char* key, Settings& out) {
   const auto list = object.value(key);
   if (!list) return false;
   std::vector<std::int64_t>& layers = out.layout.stage_layers;
+  if (list->is_text()) {
+    const auto word = list->text();
+    if (word && *word == "balanced") {
+      layers = {kBalancedLayers};
+      return true;
+    }
+    list->fail(ErrorCode::kBadValue, "is neither a list nor `balanced`",
+               "one entry per model chunk, as in [9, 9, 8, 6]");
+    return false;
+  }
   for (const JsonValue& item : list->items()) {
     const auto count = item.integer();
     if (count && (*count < 0 || *count > kMostInKey)) {
@@ -202,6 +213,6 @@ const KeyType kOrder = {read_order, write_field<&Layout::order>, copy_field<&Lay
                         [] { return usual_words() + " in some order"; }};
 const KeyType kStageLayers = {read_stage_layers, write_field<&Layout::stage_layers>,
                               copy_field<&Layout::stage_layers>,
-                              [] { return std::string("a list of counts"); }};
+                              [] { return std::string("a list of counts, or `balanced`"); }};
 
 }  // namespace stepcast

@@ -92,6 +92,11 @@ Json PlanWriter::object() {
     }
     out["today"] = std::move(standing);
   }
+  if (report_.balanced) {
+    Json balanced{{"stage_layers", report_.balanced->layers}};
+    put(balanced, "step_time_s", report_.balanced->step_time.value());
+    out["balanced_stages"] = std::move(balanced);
+  }
   if (!report_.export_note.empty()) out["export_note"] = report_.export_note;
   if (!report_.export_target.empty()) out["export"] = report_.export_target;
   out["pareto"] = Json::array();

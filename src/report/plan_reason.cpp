@@ -178,6 +178,17 @@ std::optional<std::size_t> place_of_today(const PlanReport& report) {
   return faster + 1;
 }
 
+std::string balanced_text(const PlanReport& report) {
+  if (!report.balanced) return "";
+  const Prediction& first = report.result.found.front().prediction;
+  return fmt::format(
+      "layers dealt {} over the chunks, so that the stage with the head computes as long as the "
+      "others, make the first place {} faster ({}): --set layout.stage_layers=balanced",
+      fmt::join(report.balanced->layers, ", "),
+      percent_text(1 - report.balanced->step_time / first.step_time, 1),
+      time_text(report.balanced->step_time));
+}
+
 std::string today_text(const PlanReport& report) {
   const Prediction& today = report.today->prediction;
   std::string out = fmt::format("today's layout takes {}", time_text(today.step_time));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/text/written.h"
+#include "plan/balanced_stages.h"
 #include "plan/bounded_layout.h"
 #include "plan/offers/layout_ranking.h"
 #include "plan/search_result.h"
@@ -46,6 +47,7 @@ struct PlanReport {
   std::optional<TodaysLayout> today = {};  // of --open
   const PriceList* prices = nullptr;       // given: also what the run takes and costs
   RecordedRuns recorded = {};              // like the first place
+  std::optional<BalancedStages> balanced = {};  // the first place, dealt otherwise
   std::string export_note = {};    // why the first place has no launch files, if it has none
   std::string export_target = {};  // of `export --to`, which launches it
 };
@@ -70,6 +72,8 @@ std::string reason_against(const Planner& planner, const FoundLayout& found,
 // "tp 8 · pp 4 · ...", with what the search varied and headlines leave out.
 std::string choice_text(const Planner& planner, const LayoutChoice& choice);
 std::string choice_text(const Scenario& scenario);
+// How much faster stages that compute equally long make the first place; "" where they do not.
+std::string balanced_text(const PlanReport& report);
 // How certain the first place is.
 std::string verdict_text(const PlanReport& report);
 // Says what the verdict is about: the keys that were searched, and how near ties stand.

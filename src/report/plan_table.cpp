@@ -140,6 +140,7 @@ Written written(const PlanReport& report, Form form) {
     const Prediction& first = report.result.found.front().prediction;
     if (const std::string tie = tie_text(report); !tie.empty()) out += bullet(tie, form);
     out += bullet("the first place: " + proof_text(first), form);
+    if (report.balanced) out += bullet(balanced_text(report), form);
     if (!report.recorded.empty()) out += bullet(recorded_runs_text(report.recorded), form);
     if (!report.export_note.empty()) out += bullet(report.export_note, form);
     // Whoever trains adapters has the choice of trainers, which the framework does not name.

@@ -31,11 +31,13 @@ struct Plan::Made {
   std::size_t top;
   std::vector<WhyNot> why_not;
   RecordedRuns recorded;
+  std::optional<BalancedStages> balanced;
 
   PlanReport report() const {
     PlanReport out{*planner, result, why_not, top};
     out.objective = objective;
     out.recorded = recorded;
+    out.balanced = balanced;
     if (planner->space().base().run || objective != Objective::kStepTime) out.prices = &prices;
     return out;
   }
@@ -153,9 +155,11 @@ Result<Plan> plan(const Scenario& scenario, const PlanOptions& options) {
   }
   auto recorded = recorded_runs_of_first(**planner, *result, data.folders.profiles);
   if (!recorded) return failure(recorded.error());
+  auto balanced = balance_stages(**planner, *result);
   return Plan(std::make_shared<const Plan::Made>(
       Plan::Made{scenario, std::move(*planner), std::move(*result), std::move(*prices), *objective,
-                 static_cast<std::size_t>(options.top), std::move(answers), std::move(*recorded)}));
+                 static_cast<std::size_t>(options.top), std::move(answers), std::move(*recorded),
+                 std::move(balanced)}));
 }
 
 std::size_t Plan::places() const { return made_->result.found.size(); }

@@ -108,7 +108,8 @@ void SuiteCase::check(const JsonValue& value) const {
                "state collective and its times, or a figure of a step");
   }
   for (const JudgedFigure& figure : judged_figures()) {
-    if (collective.ranks == 0 || !figure.is_told_by(measured)) continue;
+    const bool of_step = figure.value != &CaseFigures::collective_time_s;
+    if (collective.ranks == 0 || !of_step || !figure.is_told_by(measured)) continue;
     value.fail(ErrorCode::kIllegal,
                fmt::format("measured.{} stands beside the times of a collective", figure.name),
                "a figure of a step belongs into a case of its own");

@@ -108,7 +108,7 @@ TEST(Rccl, RunsNoProtocolThatIsForbidden) {
   spec.nic_bandwidth = BytesPerSecond(50e9);
   const auto choice = [&](const std::string& protocols, ByteCount size) {
     const auto document = JsonDocument::parse(
-        R"({"nccl": {"version": "2.27", "NCCL_PROTO": ")" + protocols + "\"}}", "software.json");
+        R"({"nccl": "2.27", "NCCL_PROTO": ")" + protocols + "\"}", "software.json");
     EXPECT_TRUE(document);
     spec.nccl = read_software((*document)->root());
     EXPECT_TRUE((*document)->ok()) << to_string((*document)->errors());
