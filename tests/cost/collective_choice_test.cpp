@@ -57,6 +57,22 @@ TEST(NcclGraph, FindsTheRingsOfTheUsualMachines) {
   expect_channels(nccl_graph(h100(2), whole_nodes(2)).ring, 8, 48);
 }
 
+// The graph and the rings that NCCL 2.18 printed on two nodes of H20, of which two GPUs and the
+// NICs beside them were used (NVIDIA/nccl, issue 1189): NVL[370.8], PCI[48.0], NET[50.0], and 4
+// channels of 24 GB/s.
+TEST(NcclGraph, CountsOnWhatItsLogPrints) {
+  const ClusterSpec spec = h100(2);  // an H20 has the same links
+  const double nvlink = spec.scale_up_bandwidth.value() * nccl_wire_part(spec, LinkKind::kNvlink);
+  EXPECT_NEAR(nvlink * 1e-9, 370.8, 0.1);
+  const double pcie = spec.pcie_bandwidth.value() * nccl_wire_part(spec, LinkKind::kPcie);
+  EXPECT_NEAR(pcie * 1e-9, 48, 0.1);
+  EXPECT_DOUBLE_EQ(spec.nic_bandwidth.value() * 1e-9, 50);
+  GroupShape shape;
+  shape.ranks = 4;
+  shape.domains = shape.largest = shape.smallest = shape.nics = 2;
+  EXPECT_NEAR(nccl_graph(spec, shape).ring.total().value() * 1e-9, 4 * 24, 0.1);
+}
+
 TEST(NcclGraph, FindsTheInSwitchHeadsOfHopperAndBlackwell) {
   expect_channels(nccl_graph(h100(1), inside_node(8)).nvls, 8, 40);
   expect_channels(nccl_graph(b200(1), inside_node(8)).nvls, 8, 80);
