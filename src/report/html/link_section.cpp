@@ -10,6 +10,7 @@
 #include "layout/scenario.h"
 #include "predict/prediction.h"
 #include "predict/time_parts.h"
+#include "report/html/fabric_picture.h"
 #include "report/html/prediction_sections.h"
 #include "report/number_text.h"
 
@@ -87,6 +88,21 @@ std::string row_title(const NodeRow& row) {
   std::vector<RankId> numbers;
   for (const std::int64_t node : row.nodes) numbers.emplace_back(static_cast<std::int32_t>(node));
   return (row.nodes.size() == 1 ? "node " : "nodes ") + ranks_text(numbers);
+}
+
+// One of each row, the hottest first; two where all nodes are alike, so that the way between them
+// shows.
+std::vector<PicturedNode> pictured(const HeatMap& map) {
+  std::vector<PicturedNode> out;
+  for (const NodeRow& row : map.rows) {
+    if (row.nodes.front() >= 0) out.push_back({row.nodes.front(), row_title(row)});
+  }
+  const auto only =
+      std::ranges::find_if(map.rows, [](const NodeRow& row) { return row.nodes.front() >= 0; });
+  if (out.size() == 1 && only->nodes.size() > 1) {
+    out.push_back({only->nodes.back(), fmt::format("node {}", only->nodes.back())});
+  }
+  return out;
 }
 
 // A strip per link, the hottest first where there are too many.
@@ -176,7 +192,7 @@ Section link_section(const Scenario& scenario, const Prediction& prediction) {
   } else {
     std::stable_sort(map.rows.begin(), map.rows.end(),
                      [](const NodeRow& a, const NodeRow& b) { return a.hottest > b.hottest; });
-    body = table_of(topology, shares, map);
+    body = fabric_picture(topology, shares, pictured(map)) + table_of(topology, shares, map);
     if (map.rows.size() > kMostRows) {
       body += note(fmt::format("And {} other rows, less loaded.", map.rows.size() - kMostRows));
     }
