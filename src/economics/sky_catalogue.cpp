@@ -37,6 +37,7 @@ constexpr Instance kInstances[] = {{"p4d.24xlarge", "aws-p4d"},
                                    {"a3-ultragpu-8g", "gcp-a3-ultra", "H200"},
                                    {"BM.GPU.A100-v2.8", "oci-a100"},
                                    {"BM.GPU.H100.8", "oci-h100"},
+                                   {"BM.GPU.MI300X.8", "oci-mi300x"},
                                    {"gpu_8x_h100_sxm5", "lambda-h100"}};
 
 constexpr double kGpusOfHost = 8;  // of each instance above

@@ -42,6 +42,7 @@ class PlanWriter {
     return out;
   }
   Json why_not(const WhyNot& why);
+  Json today() const;
 
   const PlanReport& report_;
 };
@@ -67,6 +68,19 @@ Json PlanWriter::why_not(const WhyNot& why) {
   return out;
 }
 
+Json PlanWriter::today() const {
+  const Prediction& today = report_.today->prediction;
+  Json standing{{"layout", report_.today->layout}, {"fits", today.fits}};
+  put(standing, "step_time_s", today.step_time.value());
+  const auto of_today = place_of_today(report_);
+  standing["place"] = of_today ? Json(*of_today) : Json();
+  if (!report_.result.found.empty()) {
+    put(standing, "behind_first",
+        today.step_time / report_.result.found.front().prediction.step_time - 1);
+  }
+  return standing;
+}
+
 Json PlanWriter::object() {
   const SearchResult& result = report_.result;
   Json out;
@@ -80,18 +94,7 @@ Json PlanWriter::object() {
     out["plans"].push_back(std::move(entry));
   }
   if (!report_.recorded.empty()) out["recorded_runs"] = recorded_runs_object(report_.recorded);
-  if (report_.today) {
-    const Prediction& today = report_.today->prediction;
-    Json standing{{"layout", report_.today->layout}, {"fits", today.fits}};
-    put(standing, "step_time_s", today.step_time.value());
-    const auto of_today = place_of_today(report_);
-    standing["place"] = of_today ? Json(*of_today) : Json();
-    if (!result.found.empty()) {
-      put(standing, "behind_first",
-          today.step_time / result.found.front().prediction.step_time - 1);
-    }
-    out["today"] = std::move(standing);
-  }
+  if (report_.today) out["today"] = today();
   if (report_.balanced) {
     Json balanced{{"stage_layers", report_.balanced->layers}};
     put(balanced, "step_time_s", report_.balanced->step_time.value());
