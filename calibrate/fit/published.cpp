@@ -246,6 +246,9 @@ Rows DeviceRules::fields() {
                                 row<&F::stream_source>("stream_source").required(),
                                 row<&F::interval>("interval").with_unit(),
                                 row<&F::interval_source>("interval_source").required(),
+                                row<&F::overlap_saving>("overlap_saving").within(0, 1),
+                                row<&F::overlap_channels>("overlap_channels").within(0, 1024),
+                                row<&F::overlap_source>("overlap_source"),
                                 row<&F::attention>("attention").required(),
                                 row<&F::notes>("notes")};
   return rows_of<F>(all);

@@ -120,6 +120,11 @@ struct DeviceRules {
   std::string stream_source;
   Seconds interval = Seconds(1.3e-6);
   std::string interval_source;
+  // A collective of so many channels beside kernels saves this part of the time that it would save
+  // if neither slowed the other. None: each channel takes one SM, and nothing else is lost.
+  std::optional<double> overlap_saving;
+  double overlap_channels = 0;
+  std::string overlap_source;
   std::vector<AttentionChoice> attention;
   std::string notes;
 

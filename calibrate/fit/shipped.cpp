@@ -558,6 +558,13 @@ ShippedProfile Shipping::ship(const DeviceRules& rules) const {
   ship_attention(rules, out);
   ship_memory(rules, out);
   std::vector<std::string>& sources = out.profile.fitted_on;
+  if (rules.overlap_saving && rules.overlap_channels > 0) {
+    // Kernels run at so much less of their rate while the collective does: as if so many SMs were
+    // gone.
+    const double lost = (1 - *rules.overlap_saving) * static_cast<double>(device.sm_count);
+    out.profile.sms_per_channel = lost / rules.overlap_channels;
+    sources.push_back(rules.overlap_source);
+  }
   for (const CurveNote& note : out.notes) {
     for (const std::string& source : note.fitted_on) {
       if (std::find(sources.begin(), sources.end(), source) == sources.end()) {
