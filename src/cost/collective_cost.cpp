@@ -131,6 +131,54 @@ Reached CollectiveCosts::reached(const SendShape& shape, CollectiveKind kind) co
 }
 
 // Exchanges that send copies once have no curves: they are priced by the graph.
+namespace {
+
+bool is_slow(const GroupShape& group) {
+  return group.scale_up_left < 1 || group.pcie_left < 1 || group.nic_left < 1;
+}
+
+// NICs that members of a domain drive where none has failed, if no two share one.
+std::int64_t nics_of(const ClusterSpec& cluster, std::int64_t members) {
+  const std::int64_t gpus = std::max<std::int64_t>(1, cluster.gpus_per_node);
+  const std::int64_t of_gpu = std::max<std::int64_t>(1, (cluster.nics_per_node + gpus - 1) / gpus);
+  return std::min(cluster.nics_per_node * cluster.nvlink_domain_nodes, members * of_gpu);
+}
+
+GroupShape with_at_least(GroupShape group, double left) {
+  for (double* one : {&group.scale_up_left, &group.pcie_left, &group.nic_left}) {
+    *one = std::max(*one, left);
+  }
+  return group;
+}
+
+// A part that is slow or gone makes nobody faster: neither by a step of NCCL's speeds, nor by
+// another curve that is nearer then. `price` of the group is at least that of one with all its
+// NICs, and that of one with more of its links left, by tenths.
+template <class Price>
+CollectivePrice never_faster_with_less(const ClusterSpec& cluster, const GroupShape& group,
+                                       const Price& price) {
+  CollectivePrice out = price(group);
+  const auto compare = [&](const GroupShape& more) {
+    const CollectivePrice other = price(more);
+    if (other.time() > out.time()) out = other;
+  };
+  if (!cluster.failed.empty() && group.domains > 1 &&
+      group.nics < nics_of(cluster, group.smallest)) {
+    GroupShape more = with_at_least(group, 1);
+    more.nics = nics_of(cluster, group.smallest);
+    compare(more);
+  }
+  if (!is_slow(group)) return out;
+  for (int tenths = 10; tenths > 0; --tenths) {
+    const GroupShape more = with_at_least(group, tenths / 10.0);
+    if (more == group) break;
+    compare(more);
+  }
+  return out;
+}
+
+}  // namespace
+
 CollectivePrice CollectiveCosts::price(const Message& message,
                                        std::span<const DeviceId> members) const {
   if (members.size() < 2 || message.bytes <= 0) return nothing();
@@ -140,18 +188,21 @@ CollectivePrice CollectiveCosts::price(const Message& message,
   if (message.kind == CollectiveKind::kSendReceive && members.size() > 2) {
     return price_ring_step(message.bytes, group, members);
   }
-  const CollectiveModel model = model_of(group);
-  if (message.copies == 0) {
-    const CurvePrice priced =
-        tables_->curves.price(cluster_.spec, model, message.kind, size, message.type);
-    return split(priced, size, Curve::kCollective);
-  }
-  const NcclEstimate choice =
-      model.exchange_once(message.copies, message.store_sms, message.held_sms);
-  CollectivePrice out = split({choice, choice.bandwidth, choice.time(size), Provenance::kDataSheet},
-                              size, Curve::kCollective);
-  out.copies = message.copies;
-  return out;
+  return never_faster_with_less(cluster_.spec, group, [&](const GroupShape& shape) {
+    const CollectiveModel model = model_of(shape);
+    if (message.copies == 0) {
+      const CurvePrice priced =
+          tables_->curves.price(cluster_.spec, model, message.kind, size, message.type);
+      return split(priced, size, Curve::kCollective);
+    }
+    const NcclEstimate choice =
+        model.exchange_once(message.copies, message.store_sms, message.held_sms);
+    CollectivePrice out =
+        split({choice, choice.bandwidth, choice.time(size), Provenance::kDataSheet}, size,
+              Curve::kCollective);
+    out.copies = message.copies;
+    return out;
+  });
 }
 
 // Every member sends to the next: as long as the slowest of these takes, one that leaves a domain
@@ -186,9 +237,12 @@ CollectivePrice CollectiveCosts::price_send(ByteCount count, DeviceId from, Devi
   const SendShape shape = send_shape(from, to, group);
   return remembered(tables_->mutex, tables_->sends, {shape, count}, [&] {
     const Bytes size = bytes(count);
-    const CurvePrice priced = tables_->curves.price(
-        cluster_.spec, send_model(shape), CollectiveKind::kSendReceive, size, DataType::kBf16);
-    return split(priced, size, Curve::kPointToPoint);
+    return never_faster_with_less(cluster_.spec, shape.group, [&](const GroupShape& own) {
+      const CurvePrice priced =
+          tables_->curves.price(cluster_.spec, send_model({own, shape.local}),
+                                CollectiveKind::kSendReceive, size, DataType::kBf16);
+      return split(priced, size, Curve::kPointToPoint);
+    });
   });
 }
 

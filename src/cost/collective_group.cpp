@@ -157,6 +157,9 @@ GroupShape shape_of(const Cluster& cluster, const DeviceLinks& links,
     const std::int64_t node = domain * cluster.spec.nvlink_domain_nodes;
     if (std::exchange(site, node / cluster.spec.nodes_per_site()) != site) ++shape.sites;
   }
+  const std::int64_t of_node = std::max<std::int64_t>(1, cluster.spec.gpus_per_node);
+  const std::int64_t nics_of_gpu =
+      std::max<std::int64_t>(1, (cluster.spec.nics_per_node + of_node - 1) / of_node);
   shape.domains = 0;
   shape.largest = 0;
   shape.smallest = shape.nics = std::numeric_limits<std::int64_t>::max();
@@ -165,7 +168,9 @@ GroupShape shape_of(const Cluster& cluster, const DeviceLinks& links,
     const auto end = std::upper_bound(begin, domains.end(), *begin);
     const auto mine = [&](const auto& entry) { return entry.first == *begin; };
     const auto nic_end = std::find_if_not(nic, used.end(), mine);
-    shape.nics = std::min<std::int64_t>(shape.nics, nic_end - nic);
+    // A GPU that has lost its NIC drives another one, and not all of its machine.
+    const std::int64_t most = (end - begin) * nics_of_gpu;
+    shape.nics = std::min({shape.nics, std::int64_t{nic_end - nic}, most});
     shape.largest = std::max<std::int64_t>(shape.largest, end - begin);
     shape.smallest = std::min<std::int64_t>(shape.smallest, end - begin);
     ++shape.domains;
