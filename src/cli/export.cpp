@@ -63,7 +63,7 @@ int write_files(const ExportFlags& flags, const std::vector<LaunchFile>& files, 
         to_folder ? (fs::path(flags.output.file) / file.name).string() : flags.output.file;
     output.plan("-o", path);
     if (path.empty()) {
-      output.set_main({}, Written::escaped(file.text));
+      output.set_as_it_is("", Written::escaped(file.text));
     } else {
       output.set_file(path, Written::escaped(file.text));
     }

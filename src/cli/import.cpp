@@ -76,7 +76,7 @@ Errors unused_variables(const ImportInput& input, const std::string& format) {
 }
 
 int write_draft(const ImportFlags& flags, const Draft& draft, Output& output) {
-  output.set_main(flags.output, json_file(draft.document, 2));
+  output.set_as_it_is(flags.output.file, json_file(draft.document, 2));
   if (const int code = output.commit(); code != kOk) return code;
   print_notes(draft, flags.output);
   return kOk;

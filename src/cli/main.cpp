@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "core/out_of_memory.h"
 #include "core/text/escape.h"
+#include "report/screen.h"
 #include "shipped/carry_data.h"
 
 namespace stepcast::cli {
@@ -122,7 +123,7 @@ int run(int argc, char** argv) {
   try {
     program.parse(words_of(argc, argv));
   } catch (const CLI::CallForHelp&) {
-    return print(help_of(reached(program)));
+    return print(fitted_to_screen(help_of(reached(program)), screen_width()));
   } catch (const CLI::CallForVersion&) {
     return print("stepcast " STEPCAST_VERSION "\n");
   } catch (const CLI::ParseError& error) {

@@ -3,9 +3,12 @@
 
 #include "cli/completion.h"
 #include "core/text/escape.h"
+#include "report/wrapped_words.h"
 
 namespace stepcast::cli {
 namespace {
+
+constexpr std::size_t kLine = 80;
 
 // Text of a page of man: a hyphen is one that can be copied, and no line begins a request.
 std::string roff(const std::string& text) {
@@ -25,6 +28,15 @@ std::string roff(const std::string& text) {
   return out;
 }
 
+// The same in short lines of the page's source, which man fills anew.
+std::string filled(const std::string& text) {
+  std::string lines;
+  for (const std::string& line : wrapped_words(text, kLine, kLine, WideWords::kKept)) {
+    lines += (lines.empty() ? "" : "\n") + line;
+  }
+  return roff(lines);
+}
+
 std::string flag_text(const DescribedFlag& flag) {
   std::string names;
   for (const std::string& name : flag.names) {
@@ -32,7 +44,7 @@ std::string flag_text(const DescribedFlag& flag) {
   }
   const bool is_flag = flag.names.front().starts_with("-");
   if (is_flag && !flag.value.empty()) names += fmt::format(" \\fI{}\\fR", roff(flag.value));
-  return fmt::format(".TP\n{}\n{}\n", names, roff(flag.help));
+  return fmt::format(".TP\n{}\n{}\n", names, filled(flag.help));
 }
 
 std::string usage(const NamedCommand& one) {
@@ -47,13 +59,13 @@ std::string usage(const NamedCommand& one) {
 
 Written manual_page(const DescribedCommand& program, const std::string& version) {
   std::string out = fmt::format(".TH STEPCAST 1 \"\" \"stepcast {}\" \"User commands\"\n", version);
-  out += fmt::format(".SH NAME\nstepcast \\- {}\n.SH SYNOPSIS\n", roff(program.help));
+  out += fmt::format(".SH NAME\nstepcast \\- {}\n.SH SYNOPSIS\n", filled(program.help));
   std::vector<NamedCommand> commands = all_commands(program);
   std::erase_if(commands, [](const NamedCommand& one) { return !one.command->commands.empty(); });
   for (const NamedCommand& one : commands) out += usage(one) + "\n.br\n";
-  out += fmt::format(".SH DESCRIPTION\n{}\n", roff(program.footer));
+  out += fmt::format(".SH DESCRIPTION\n{}\n", filled(program.footer));
   for (const NamedCommand& one : commands) {
-    out += fmt::format(".SH stepcast {}\n{}\n", roff(one.words), roff(one.command->help));
+    out += fmt::format(".SH stepcast {}\n{}\n", roff(one.words), filled(one.command->help));
     for (const DescribedFlag& word : one.command->words) out += flag_text(word);
     for (const DescribedFlag& flag : one.command->flags) out += flag_text(flag);
     if (!one.command->footer.empty()) {
@@ -62,11 +74,12 @@ Written manual_page(const DescribedCommand& program, const std::string& version)
   }
   out +=
       ".SH ENVIRONMENT\n.TP\n\\fBSTEPCAST_DATA\\fR\na folder with models, topologies, profiles, "
-      "suites and prices, in place of the data inside the program\n.TP\n\\fBNO_COLOR\\fR\n"
-      "prints plain text\n"
-      ".SH EXIT STATUS\n0 on success; 1 after an internal error or a rank that died; 2 for flags, "
-      "files and values; 3 when nothing fits in memory; 4 for a regression; 5 when a run is out of "
-      "tolerance; 6 when a demand of \\-\\-require is not kept.\n";
+      "suites and prices,\nin place of the data inside the program\n.TP\n\\fBNO_COLOR\\fR\n"
+      "prints plain text\n.TP\n\\fBCOLUMNS\\fR\n"
+      "how wide text may be; the terminal's width unless set, and 100 where there is none\n"
+      ".SH EXIT STATUS\n0 on success; 1 after an internal error or a rank that died;\n"
+      "2 for flags, files and values; 3 when nothing fits in memory; 4 for a regression;\n"
+      "5 when a run is out of tolerance; 6 when a demand of \\-\\-require is not kept.\n";
   return terminal_lines(out);
 }
 

@@ -16,6 +16,7 @@
 #include "core/failed_write.h"
 #include "core/gathered_errors.h"
 #include "launch/signal_watch.h"
+#include "report/screen.h"
 
 namespace stepcast::cli {
 namespace {
@@ -100,10 +101,15 @@ void Output::set_file(const std::string& path, Written content) {
 }
 
 void Output::set_main(const OutputOptions& options, Written content) {
-  if (options.file.empty()) {
+  if (options.format == "table") content = fitted_to_screen(content, screen_width());
+  set_as_it_is(options.file, std::move(content));
+}
+
+void Output::set_as_it_is(const std::string& path, Written content) {
+  if (path.empty()) {
     standard_output_ = std::move(content);
   } else {
-    set_file(options.file, std::move(content));
+    set_file(path, std::move(content));
   }
 }
 
@@ -166,7 +172,7 @@ int Output::commit() const {
 
 int print(Written text) {
   Output output(Worth::kNothing);
-  output.set_main({}, std::move(text));
+  output.set_as_it_is("", std::move(text));
   return output.commit();
 }
 

@@ -27,7 +27,9 @@ class Output {
   Errors check() const;
 
   void set_file(const std::string& path, Written content);
-  void set_main(const OutputOptions& options, Written content);  // -o or standard output
+  // -o or standard output; tables are fitted to the screen.
+  void set_main(const OutputOptions& options, Written content);
+  void set_as_it_is(const std::string& path, Written content);  // standard output without a path
 
   // Writes the files, then standard output. kOk, or reports what went wrong and where the results
   // are kept, and returns its code.

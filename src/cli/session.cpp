@@ -2,6 +2,7 @@
 #include "cli/session.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "core/text/escape.h"
 #include "core/unit_text.h"
 #include "core/work_limits.h"
+#include "report/screen.h"
 
 namespace stepcast::cli {
 namespace fs = std::filesystem;
@@ -123,6 +125,20 @@ Form text_form(const OutputOptions& output) {
   const bool colors = !output.no_color && output.file.empty() && (!no_color || *no_color == '\0') &&
                       isatty(STDOUT_FILENO) == 1;
   return colors ? Form::kColored : Form::kText;
+}
+
+std::size_t screen_width() {
+  constexpr std::size_t kNarrowest = 40;
+  const char* stated = std::getenv("COLUMNS");
+  if (const auto columns = stated != nullptr ? std::strtoul(stated, nullptr, 10) : 0; columns > 0) {
+    return std::max<std::size_t>(columns, kNarrowest);
+  }
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+      size.ws_col > 0) {
+    return std::max<std::size_t>(size.ws_col, kNarrowest);
+  }
+  return kScreenWidth;
 }
 
 void tell(const Written& text) { write_all(STDERR_FILENO, text.text()); }

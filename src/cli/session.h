@@ -28,7 +28,7 @@ enum ExitCode : int {
 };
 
 struct OutputOptions {
-  std::string format = "table";
+  std::string format = "table";  // the one that is fitted to the screen
   std::string file;  // empty: standard output
   bool no_color = false;
   bool quiet = false;
@@ -64,6 +64,9 @@ std::string temporary_folder();
 
 // The form of what a command prints as text: colored on a terminal that may have colors.
 Form text_form(const OutputOptions& output);
+
+// Columns of the terminal that standard output is, as it or COLUMNS says; a usual width elsewhere.
+std::size_t screen_width();
 
 // Writes to standard error. A write that fails is let go: nobody is left to be told, and the exit
 // code still says how the command ended.

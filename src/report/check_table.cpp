@@ -20,6 +20,11 @@ constexpr std::size_t kWorstCases = 10;
 constexpr std::size_t kReasons = 12;
 constexpr std::size_t kChanges = 20;
 constexpr std::size_t kContradictions = 40;
+const std::string kSummaryTitle = "Errors of step time, peak memory and bubble";
+const Written kSummaryWords =
+    "covered: how many runs lay in the interval of their forecast, which should hold nine of ten\n"
+    "tau: how well forecasts order the runs of one group by speed; 1 is the same order\n"
+    "regret: how much slower the run that forecasts choose is than the fastest of its group\n";
 
 const JudgedFigure& judged(std::string_view name) {
   return *std::ranges::find(judged_figures(), name, &JudgedFigure::name);
@@ -258,7 +263,7 @@ std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate
   };
   const SummaryRow& every = report.summary.all;
   if (is_of_steps(every) || report.summary.fitted) {
-    add("Errors of step time, peak memory and bubble", summary_table(report.summary, view.tags));
+    add(kSummaryTitle, summary_table(report.summary, view.tags));
   }
   add("Errors of collectives", collective_table(report, view.tags));
   if (!view.summary_only) {
@@ -293,6 +298,7 @@ Written check_table(const CheckReport& report, const GateOutcome& gate, const Ch
   for (const Section& section : sections(report, gate, view)) {
     out += (out.empty() ? Written() : Written("\n")) + line(section.title, Form::kText) +
            section.table.text();
+    if (section.title == kSummaryTitle) out += kSummaryWords;
   }
   if (const std::string words = verdict(report, gate); !words.empty()) {
     out += "\n";

@@ -120,7 +120,11 @@ Written written(const OffersReport& report, Form form) {
     out += heading("Without a place", form) + without_place(report, form);
   }
   if (!report.ranking.order.empty()) out += heading("Prices", form) + prices(report, form);
-  return out + heading("The search", form) + search_lines(report, form);
+  out += heading("The search", form) + search_lines(report, form);
+  if (report.ranking.order.empty()) return out;
+  out += heading("In short", form);
+  for (const std::string& one : closing_lines(report)) out += bullet(one, form);
+  return out;
 }
 
 }  // namespace

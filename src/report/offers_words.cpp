@@ -16,6 +16,7 @@ namespace stepcast {
 namespace {
 
 constexpr double kSame = 0.001;
+const char* const kMoreExpensive = "more expensive";
 
 // How `value` compares with `first`, where less is better: "1.9x faster", "4.1 % slower".
 struct Comparison {
@@ -28,9 +29,12 @@ Comparison compare(double value, double first, const char* better, const char* w
   const double ratio = std::max(value / first, first / value);
   if (ratio - 1 < kSame) return {same, 0};
   const bool is_better = value < first;
-  const char* word = is_better ? better : worse;
+  const std::string word = is_better ? better : worse;
   // A rate that is so much higher, a price that is so much higher: of the larger of the two.
-  if (ratio >= 1.1) return {fmt::format("{:.3g}x {}", ratio, word), is_better ? 1 : -1};
+  if (ratio >= 1.1 && word != kMoreExpensive) {
+    return {fmt::format("{:.3g}x {}", ratio, word), is_better ? 1 : -1};
+  }
+  if (ratio >= 1.1) return {fmt::format("{:.3g} times the cost", ratio), -1};
   return {fmt::format("{} {}", percent_text(ratio - 1), word), is_better ? 1 : -1};
 }
 
@@ -51,7 +55,7 @@ std::string against(const OfferLayout& layout, const OfferLayout& first) {
   }
   const double cost = cost_of(layout.run.forecast), of_first = cost_of(first.run.forecast);
   if (std::isfinite(cost) && std::isfinite(of_first)) {
-    money = compare(cost, of_first, "cheaper", "dearer", "as dear");
+    money = compare(cost, of_first, "cheaper", kMoreExpensive, "at the same cost");
   }
   return joined(speed, money);
 }
@@ -168,14 +172,51 @@ std::string offers_verdict(const OffersReport& report) {
   if (const auto count = std::ranges::count_if(
           report.ranking.order, [&](std::size_t i) { return report.offers[i].behind.has_value(); });
       count > 0) {
-    beaten = fmt::format("; {} cannot win and {} at {} first answer{}", count,
-                         count == 1 ? "stays" : "stay", count == 1 ? "its" : "their",
-                         count == 1 ? "" : "s");
+    beaten = fmt::format("; {} cannot come first, and {} searched no further", count,
+                         count == 1 ? "was" : "were");
   }
   if (certain == 0) return "No layout is certain to be the best of its offer" + beaten + found;
   return fmt::format(
       "The layouts of {} of {} places are certain to be the best of their offers{}{}", certain,
       ranked, beaten, found);
+}
+
+std::vector<std::string> closing_lines(const OffersReport& report) {
+  const Offer& first = first_of(report);
+  const OfferLayout& best = *first.best;
+  const RunTerms& terms = best.run.terms;
+  std::vector<std::string> out;
+  out.push_back(fmt::format("{}: {} of {}{}", terms.dollars_per_gpu_hour ? "rent" : "take",
+                            gpus_noun(first), first.request.label,
+                            terms.dollars_per_gpu_hour ? fmt::format(" at ${:.2f} per GPU-hour",
+                                                                     *terms.dollars_per_gpu_hour)
+                                                       : ", whose price is not known"));
+  const auto range = [](const std::string& value, const std::string& low, const std::string& high) {
+    return fmt::format("{} ({} to {})", value, low, high);
+  };
+  const Prediction& p = best.found.prediction;
+  std::string risks;
+  if (const auto& length = best.run.forecast.length) {
+    const auto days = [](double s) { return duration_text(Seconds(s)); };
+    const FigureRange& wall = length->wall_s;
+    out.push_back("it takes " + range(days(wall.value), days(wall.low), days(wall.high)));
+    if (const auto& cost = length->dollars) {
+      out.back() += ", " + range(dollars_text(cost->value), dollars_text(cost->low),
+                                 dollars_text(cost->high));
+    }
+    risks = fmt::format("about {:.3g} interruptions", length->interruptions);
+  } else {
+    out.push_back("a step takes " + range(time_text(p.step_time), time_text(p.step_time_low),
+                                          time_text(p.step_time_high)));
+  }
+  out.back() += ", central 90 %";
+  for (const std::string& limit : limit_texts(best.run))
+    risks += (risks.empty() ? "" : "; ") + limit;
+  risks += fmt::format("{}{} of {} GiB of memory are used", risks.empty() ? "" : "; ",
+                       gib_text(p.peak_device), gib_text(first.result->memory_limit));
+  if (const std::string gap = gap_text(*first.result, p); !gap.empty()) risks += "; " + gap;
+  out.push_back("risks: " + risks);
+  return out;
 }
 
 std::vector<std::string> answer_lines(const OffersReport& report) {
@@ -219,9 +260,9 @@ namespace {
 
 // How far an offer is behind the first even at its bound.
 std::string cannot_win_text(double behind, Objective objective) {
-  if (!std::isfinite(behind) || behind <= kSame) return "cannot win";
-  const char* worse = objective == Objective::kCost ? "dearer" : "slower";
-  return "cannot win: at best " + compare(1 + behind, 1, "", worse, "").text;
+  if (!std::isfinite(behind) || behind <= kSame) return "cannot come first";
+  const char* worse = objective == Objective::kCost ? kMoreExpensive : "slower";
+  return "cannot come first: at best " + compare(1 + behind, 1, "", worse, "").text;
 }
 
 }  // namespace

@@ -93,8 +93,10 @@ Written recorded_runs_table(const RecordedRuns& runs, Form form) {
   if (runs.empty()) return {};
   Written out = heading("Recorded runs like it", form);
   if (!runs.nearest.empty()) {
-    TextTable table(
-        {{"recorded run", Align::kLeft}, {"alike"}, {"forecast was"}, {"and ran", Align::kLeft}});
+    TextTable table({{"recorded run", Align::kLeft},
+                     {"similar"},
+                     {"forecast was"},
+                     {"how it differed", Align::kLeft}});
     for (const RecordedRun& run : runs.nearest) {
       table.add_row(
           {run.run, percent_text(run.likeness, 0), signed_percent_text(run.error), run.otherwise});

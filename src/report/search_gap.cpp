@@ -24,7 +24,7 @@ std::string gap_text(double gap) {
 std::string gap_text(const SearchResult& result, const Prediction& best) {
   const std::optional<double> gap = gap_of(result, best);
   if (!gap || result.proven) return "";
-  if (*gap == 0) return "the best there is, with near ties left";
+  if (*gap == 0) return "no layout of it is faster by more than a near tie";
   return gap_text(*gap);
 }
 

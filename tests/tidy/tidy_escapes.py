@@ -13,8 +13,8 @@ MAY_CALL_ESCAPED = {
     "src/cli/check.cpp", "src/cli/export.cpp", "src/cli/gate.cpp", "src/cli/session.cpp",
     "src/report/document_form.cpp", "src/report/html/page.cpp", "src/report/junit.cpp",
     "src/report/memory_timeline.cpp", "src/report/prediction_table.cpp",
-    "src/report/replay_trace.cpp", "src/report/text_table.cpp", "src/report/topology_graph.cpp",
-    "src/report/trace.cpp",
+    "src/report/replay_trace.cpp", "src/report/screen.cpp", "src/report/text_table.cpp",
+    "src/report/topology_graph.cpp", "src/report/trace.cpp",
     "src/validate/json_lines.cpp", "src/validate/suite_file.cpp"}
 # JsonValue::dump() is the short form for messages, and these ask values of a file for it.
 MAY_DUMP_SHORTLY = {

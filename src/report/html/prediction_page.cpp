@@ -56,7 +56,7 @@ Section recorded_section(const RecordedRuns& runs) {
   if (!sentence.empty()) sentence[0] = 'F';
   DataTable table(
       "recorded", "Recorded runs that have most in common with this one",
-      {{"run"}, {"alike", true}, {"forecast was", true}, {"and ran", false, true, true}});
+      {{"run"}, {"similar", true}, {"forecast was", true}, {"how it differed", false, true, true}});
   for (const RecordedRun& run : runs.nearest) {
     table.add_row({run.run,
                    {percent_text(run.likeness, 0), run.likeness},
