@@ -59,6 +59,23 @@ std::vector<WhyNotQuestion> questions_of(const PlanFlags& flags, const SortedJso
   return out;
 }
 
+// What must change with the keys that a question states changes with them, until a layout is legal.
+WhyNot answer_of(const WhyNotQuestion& question, SortedJson scenario, const PlanFlags& flags,
+                 const DataFolders& folders, const SearchOptions& options,
+                 const SearchResult& result) {
+  WhyNot out = why_not(question, options, result);
+  std::vector<std::string> changed;
+  lay_over(question.asked, "--why-not", scenario);
+  while (!out.rules.empty()) {
+    const std::vector<std::string> opened = open_dependants(out.rules, question.asked, scenario);
+    if (opened.empty()) return out;
+    changed.insert(changed.end(), opened.begin(), opened.end());
+    out = why_not({question.asked, make_planner(scenario, flags, folders)}, options, result);
+    out.changed = changed;
+  }
+  return out;
+}
+
 Written render(const PlanReport& report, const std::string& format) {
   if (format == "json") return plan_json(report);
   if (format == "csv") return plan_csv(report);
@@ -214,7 +231,7 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   report.export_target = export_note->target;
   if (asks_for_money(base, objective, flags)) report.prices = &*prices;
   for (const WhyNotQuestion& question : questions) {
-    report.why_not.push_back(why_not(question, options, *result));
+    report.why_not.push_back(answer_of(question, scenario, flags, data.folders, options, *result));
   }
   progress.clear();
   errors = set_comparisons(*today, flags, data.folders, report);

@@ -39,7 +39,53 @@ void take_out(std::string_view path, SortedJson& node) {
   node.erase(key);
 }
 
+bool states(std::string_view path, const SortedJson& node) {
+  const std::size_t dot = path.find('.');
+  const auto found = node.is_object() ? node.find(path.substr(0, dot)) : node.end();
+  if (found == node.end() || dot == std::string_view::npos) return found != node.end();
+  return found->is_object() ? states(path.substr(dot + 1), *found) : true;
+}
+
+// What follows from other keys, in the order in which a question opens it.
+const std::vector<std::vector<std::string>>& dependants() {
+  static const std::vector<std::vector<std::string>> groups = {
+      {"layout.dp"},
+      {"layout.pp", "layout.cp", "layout.tp"},
+      {"layout.micro_batch", "layout.schedule", "layout.virtual_stages", kSplit},
+      {"layout.ep", "layout.etp"}};
+  return groups;
+}
+
+// The keys of the layout behind an error's path.
+std::vector<std::string> named_keys(const std::string& path) {
+  if (path.starts_with("training.global_batch")) return {"layout.micro_batch"};
+  return {path};
+}
+
 }  // namespace
+
+std::vector<std::string> open_dependants(const Errors& rules, const std::string& question,
+                                         SortedJson& scenario) {
+  const auto is_free = [&](const std::string& path) {
+    const std::string key = path.starts_with("layout.") ? path.substr(7) : path;
+    const bool asked = ("," + question).find("," + key + "=") != std::string::npos ||
+                       ("," + question).find("," + path + "=") != std::string::npos;
+    return path.starts_with("layout.") && !asked && states(path, scenario);
+  };
+  std::vector<std::string> out;
+  const auto open = [&](const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
+      if (!is_free(path)) continue;
+      take_out(path, scenario);
+      out.push_back(path.substr(7));
+    }
+  };
+  for (const Error& rule : rules) open(named_keys(rule.path));
+  for (const auto& group : dependants()) {
+    if (out.empty()) open(group);
+  }
+  return out;
+}
 
 Errors open_keys(const std::vector<std::string>& keys, const std::set<std::string>& given,
                  SortedJson& scenario) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --open: keys of a scenario's layout that its file fixes, and that `plan` searches all the same.
+// --open and --why-not: keys of a scenario's layout that its file fixes, and that `plan` searches
+// all the same.
 #pragma once
 
 #include <set>
@@ -16,5 +17,12 @@ namespace stepcast::cli {
 // those that a flag fixes.
 Errors open_keys(const std::vector<std::string>& keys, const std::set<std::string>& given,
                  SortedJson& scenario);
+
+// For a question about some keys ("tp=8,pp=1") whose layouts these rules refuse: takes what must
+// change with them out of the scenario, which are the keys that the rules name, and after them
+// those that share the GPUs, the passes and the experts. Returns their names; none is left, then
+// empty.
+std::vector<std::string> open_dependants(const Errors& rules, const std::string& question,
+                                         SortedJson& scenario);
 
 }  // namespace stepcast::cli

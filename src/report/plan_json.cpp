@@ -50,6 +50,7 @@ class PlanWriter {
 Json PlanWriter::why_not(const WhyNot& why) {
   Json out;
   out["asked"] = why.asked;
+  if (!why.changed.empty()) out["changed"] = why.changed;
   if (!why.rules.empty()) {
     out["rules"] = Json::array();
     for (const Error& error : why.rules) out["rules"].push_back(to_string(error));

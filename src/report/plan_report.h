@@ -21,8 +21,9 @@ struct RuleCount;
 
 // One `--why-not`: what the user asked about, and the best that it allows.
 struct WhyNot {
-  std::string asked;  // "tp=4,pp=8"
-  Errors rules;       // no layout of it is legal
+  std::string asked;                 // "tp=4,pp=8"
+  std::vector<std::string> changed;  // keys that the scenario states otherwise than these layouts
+  Errors rules;                      // no layout of it is legal
   // Choices of another space than the report's: what is said of them comes with them.
   std::optional<BoundedLayout> large;  // legal, and none fits: the one that needs least
   bool cut_off = false;                // the search ended before it knew whether one fits

@@ -125,8 +125,11 @@ Written answer(const PlanReport& report, const WhyNot& why, Form form) {
     }
     return out;
   }
+  const std::string changed =
+      why.changed.empty() ? ""
+                          : fmt::format(" (with {} as it must be)", fmt::join(why.changed, ", "));
   const Written first_line =
-      bullet(fmt::format("{}: {}", why.asked, answer_text(report, why)), form);
+      bullet(fmt::format("{}{}: {}", why.asked, changed, answer_text(report, why)), form);
   return why.reason.empty() ? first_line : first_line + bullet("  " + why.reason, form);
 }
 

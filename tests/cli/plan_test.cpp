@@ -95,6 +95,32 @@ TEST(PlanCommand, SaysWhyNot) {
   EXPECT_TRUE(has(result.out, "against the first")) << result.out;
 }
 
+// The ranks of tp 8 leave dp 1 where tp 2 left 4; passes of chunks need a pipeline, and sequence
+// parallelism ranks that share tensors. No key makes 3 divide the 32 heads.
+TEST(PlanCommand, WhatDependsOnTheKeyInQuestionChangesWithIt) {
+  const Folder folder;
+  write_file(folder / "s.json", R"({"stepcast": 1, "model": "llama-3.1-8b",
+      "cluster": "dgx-h100x2", "training": {"global_batch": 128, "sequence_length": 4096},
+      "layout": {"tp": 2, "pp": 2, "dp": 4, "micro_batch": 4, "schedule": "interleaved",
+                 "virtual_stages": 4, "sequence_parallel": true, "overlap": {"tp": true}}})");
+  const auto answer = [&](const std::string& asked) {
+    return run({"plan", folder / "s.json", "--why-not", asked, "--format", "json", "--quiet"})
+        .json()["why_not"][0];
+  };
+  for (const char* asked : {"tp=8", "tp=1", "tp=16", "pp=1", "pp=16", "cp=2", "dp=8"}) {
+    const json one = answer(asked);
+    ASSERT_TRUE(one.contains("layout")) << one;
+    EXPECT_FALSE(one["changed"].empty()) << one;
+    std::string words = asked;
+    words.replace(words.find('='), 1, " ");
+    EXPECT_TRUE(has(one["layout"], words)) << one;
+  }
+  EXPECT_EQ(answer("tp=8")["changed"], json({"dp"}));
+  const json never = answer("tp=3");
+  EXPECT_FALSE(never.contains("layout")) << never;
+  EXPECT_TRUE(has(never["rules"].dump(), "layout.tp")) << never;
+}
+
 TEST(PlanCommand, SaysThatWhatIsAskedAboutIsTheFirstPlace) {
   const json layout =
       run(plan_words({"--format", "json", "--top", "1"})).json()["plans"][0]["layout"];
