@@ -164,6 +164,9 @@ Errors contradictions(const ImportFlags& flags) {
     if (!flags.case_id.empty()) {
       return {{ErrorCode::kMissingKey, "is of a suite", "", "--case", "--suite FILE"}};
     }
+    if (!flags.log.acceptance.empty()) {
+      return {{ErrorCode::kMissingKey, "is of a suite", "", "--acceptance", "--suite FILE"}};
+    }
     const bool is_folder = std::filesystem::is_directory(flags.files.front(), none);
     if (flags.files.size() == 1 && !is_folder) return {};
     const bool are_files = flags.files.size() == 2 && !is_folder &&
@@ -236,6 +239,10 @@ Command add_import(CommandLine program) {
       .type_name("NAME=VALUE")
       .one_word();
   app.add("--suite", flags->suite, "make a suite of logs with what they measured, or extend it")
+      .type_name("FILE");
+  app.add("--acceptance", flags->log.acceptance,
+          "with --suite, the thresholds that its steps are to keep from now on (export --to "
+          "acceptance)")
       .type_name("FILE");
   app.add("--case", flags->case_id,
           "the case of the suite that one log is a run of; otherwise the log's name")

@@ -19,6 +19,7 @@ struct LogImport {
   ScenarioFlags scenario;  // laid over what log and settings say
   std::string config;      // settings of a log that prints none
   std::int64_t warm_up = kUsualWarmUp;
+  std::string acceptance;  // the file of thresholds that the case of a suite has to keep
 };
 
 void add_log_flags(CommandLine app, LogImport& flags);

@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <set>
 
+#include "acceptance/threshold_file.h"
 #include "core/gathered_errors.h"
+#include "core/text_file.h"
 #include "core/write_rows.h"
 #include "layout/read_scenario.h"
 #include "layout/scenario.h"
@@ -213,6 +215,22 @@ Json case_of(const ImportedLog& imported, const std::string& id, const DataFolde
   return out;
 }
 
+// The step time that a file of thresholds allows, which is of one layout.
+Result<std::optional<double>> accepted_step(const std::string& file, std::size_t logs) {
+  if (file.empty()) return std::optional<double>();
+  if (logs != 1) {
+    return failure({ErrorCode::kIllegal,
+                    fmt::format("is of one layout, and there are {}",
+                                counted_text(static_cast<std::int64_t>(logs), "log")),
+                    "", "--acceptance", "give one log"});
+  }
+  const auto text = read_text_file(file);
+  if (!text) return failure(text.error());
+  const auto thresholds = read_threshold_file(*text, file);
+  if (!thresholds) return failure(thresholds.error());
+  return std::optional(thresholds->most_step_s);
+}
+
 }  // namespace
 
 Error no_steps(const TrainingLog* log, const std::string& file) {
@@ -266,6 +284,8 @@ Result<Written> suite_of_logs(const LogImport& flags, const std::vector<std::str
     }
     ids.front() = case_id;
   }
+  const auto most = accepted_step(flags.acceptance, logs.size());
+  if (!most) return failure(most.error());
   // One bad log of a folder leaves the others, and is named.
   Errors errors, left_out = std::move(found->left_out);
   std::vector<ImportedLog> read;
@@ -276,7 +296,9 @@ Result<Written> suite_of_logs(const LogImport& flags, const std::vector<std::str
       append(is_named ? errors : left_out, imported.error());
       continue;
     }
-    suite->add(case_of(*imported, ids[i], folders), folders);
+    Json one = case_of(*imported, ids[i], folders);
+    if (*most) one["most_step_time_s"] = rounded(**most);
+    suite->add(std::move(one), folders);
     imported->log.steps.steps.clear();
     read.push_back(std::move(*imported));
   }

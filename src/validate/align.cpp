@@ -67,6 +67,7 @@ CaseResult describe(const Suite& suite, const SuiteCase& test_case) {
   out.nothing_assumed = test_case.assumed.empty();
   out.measured = test_case.measured;
   out.limits = test_case.limits;
+  out.most_step_time_s = test_case.most_step_time_s;
   out.earlier = test_case.earlier;
   out.fingerprint = test_case.fingerprint;
   if (const CollectiveCase& own = test_case.collective; own.ranks > 0) {

@@ -52,7 +52,8 @@ struct CaseResult {
   // one.
   CaseFigures measured;
   CaseErrors limits;
-  std::optional<RunWork> work;  // nothing where the scenario cannot be read
+  std::optional<double> most_step_time_s;  // as it was accepted
+  std::optional<RunWork> work;             // nothing where the scenario cannot be read
   std::vector<EarlierRun> earlier;
   std::string fingerprint;                       // of the scenario as its suite states it
   std::optional<CaseFigures> predicted;          // in the case's convention

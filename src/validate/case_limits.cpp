@@ -22,11 +22,27 @@ std::string error_text(double error, bool as_difference) {
   return as_difference ? fmt::format("{:+.3f}", error) : fmt::format("{:+.1f} %", 100 * error);
 }
 
+void judge_step(const CaseResult& one, std::vector<Beyond>& beyond) {
+  const double most = *one.most_step_time_s;
+  const std::string title = baseline_key(one.suite, one.id) + ": step_time";
+  if (one.measured.out_of_memory) {
+    beyond.push_back({std::numeric_limits<double>::infinity(),
+                      {title, "ran out of memory, and was accepted with a step time"}});
+    return;
+  }
+  const auto step_s = one.compared_step_time_s();
+  if (!step_s || *step_s <= most) return;
+  beyond.push_back({*step_s / most - 1,
+                    {title, fmt::format("{:.4g} s, {:.1f} % above the {:.4g} s that were accepted",
+                                        *step_s, 100 * (*step_s / most - 1), most)}});
+}
+
 }  // namespace
 
 std::vector<Finding> broken_case_limits(const std::vector<CaseResult>& cases) {
   std::vector<Beyond> beyond;
   for (const CaseResult& one : cases) {
+    if (one.most_step_time_s) judge_step(one, beyond);
     if (!one.limits.any() || one.not_supported) continue;
     const std::string key = baseline_key(one.suite, one.id);
     if (!one.failed.empty()) {
@@ -55,7 +71,9 @@ std::vector<Finding> broken_case_limits(const std::vector<CaseResult>& cases) {
 }
 
 bool limits_any(const std::vector<CaseResult>& cases) {
-  return std::ranges::any_of(cases, [](const CaseResult& one) { return one.limits.any(); });
+  return std::ranges::any_of(cases, [](const CaseResult& one) {
+    return one.limits.any() || one.most_step_time_s.has_value();
+  });
 }
 
 }  // namespace stepcast

@@ -103,6 +103,11 @@ void SuiteCase::check(const JsonValue& value) const {
                fmt::format("limits {}, which it has not measured", figure.name),
                "leave the limit out, or state the figure under measured");
   }
+  if (most_step_time_s && !measured.step_time_s && !measured.tokens_per_s_per_gpu &&
+      !measured.out_of_memory) {
+    value.fail(ErrorCode::kIllegal, "limits a step time, which it has not measured",
+               "leave most_step_time_s out, or state measured.step_time_s");
+  }
   if ((collective.ranks > 0) == measured.times_us.empty()) {
     value.fail(ErrorCode::kIllegal, "a collective has measured.times_us, and only a collective",
                "state collective and its times, or a figure of a step");
@@ -207,6 +212,9 @@ Rows SuiteCase::fields() {
       row<&F::earlier>("earlier").says(
           "runs before it, the first first; `check` holds the run against the last"),
       row<&F::limits>("tolerance").says("what the errors of this case may be at most"),
+      row<&F::most_step_time_s>("most_step_time_s")
+          .positive()
+          .says("a step of the run takes at most this, as `acceptance.json` demands"),
       row<&F::collective>("collective").says("a collective was measured, not a step"),
       row<&F::scenario>("scenario")
           .required()

@@ -57,7 +57,8 @@ struct SuiteCase {
   CaseFigures measured;
   std::vector<EarlierRun> earlier;  // the first first
   CaseErrors limits;                // the largest errors of the case, else those of its suite
-  CollectiveCase collective;        // of no ranks where a step was measured
+  std::optional<double> most_step_time_s = {};  // as the machine was accepted (docs/acceptance.md)
+  CollectiveCase collective;                    // of no ranks where a step was measured
   SortedJson scenario;
   std::string group;        // equal for cases of equal model, cluster and training
   std::string fingerprint;  // of the scenario as the suite states it

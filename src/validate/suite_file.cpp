@@ -57,7 +57,7 @@ Json joined(const Json& known, const Json& more) {
 // A case's later runs keep its limits, labels and notes, what it assumes, and how its figures are
 // stated, as people wrote them. Which memory a log tells is the log's to say.
 void keep_what_people_wrote(const Json& known, Json& one) {
-  for (const char* key : {"publisher", "tolerance"}) {
+  for (const char* key : {"publisher", "tolerance", "most_step_time_s"}) {
     if (known.contains(key)) one[key] = known[key];
   }
   for (const char* key : {"tags", "assumed"}) {

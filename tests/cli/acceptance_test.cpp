@@ -59,6 +59,42 @@ TEST(AcceptanceCommand, WritesThresholdsAndJudgesResultsByThem) {
   }
 }
 
+// What was demanded of the machine goes on being demanded of its runs: by the gate, beside what it
+// asks of forecasts and of the run before.
+TEST(AcceptanceCommand, TheGateKeepsWhatWasAccepted) {
+  const Folder folder;
+  const std::string made = folder / "made", file = made + "/acceptance.json";
+  const std::string suite = folder / "runs.json", log = folder / "8b.log";
+  std::vector<std::string> words = predict_words({"--to", "acceptance", "-o", made});
+  words.front() = "export";
+  ASSERT_EQ(run(words).code, 0);
+  const double most = json::parse(read_file(file))["most_step_time_s"];
+  std::vector<std::string> import = predict_words({"--suite", suite});
+  import.front() = "import";
+  import.insert(import.begin() + 1, log);
+  std::vector<std::string> accepted = import;
+  accepted.insert(accepted.end(), {"--acceptance", file});
+  write_file(log, log_of(0.99 * most));
+  Outcome out = run(accepted);
+  ASSERT_EQ(out.code, 0) << out.error;
+  EXPECT_EQ(run({"check", suite}).code, 0);
+  // 2 % slower than the run before is none that the gate tells from chance. The case keeps its
+  // limit.
+  write_file(log, log_of(1.01 * most));
+  ASSERT_EQ(run(import).code, 0);
+  out = run({"check", suite});
+  EXPECT_EQ(out.code, 4);
+  EXPECT_TRUE(has(out.error, "1.0 % above the")) << out.error;
+  EXPECT_TRUE(has(out.out, "1 as fast")) << out.out;
+  write_file(folder / "more.log", log_of(1));
+  accepted.insert(accepted.begin() + 2, folder / "more.log");
+  expect_refused(run(accepted));
+  accepted = predict_words({"--acceptance", file});
+  accepted.front() = "import";
+  accepted.insert(accepted.begin() + 1, log);
+  expect_refused(run(accepted));
+}
+
 TEST(AcceptanceCommand, RefusesResultsThatBelongToNothing) {
   const Folder folder;
   write_file(folder / "run.log", log_of(1));
