@@ -52,6 +52,9 @@ void print_remarks(const OutputOptions& output, const Exported& exported) {
   for (const Setting& remark : exported.remarks) {
     note(output, fmt::format("note: {} {}={}", why, remark.path, remark.value));
   }
+  for (const std::string& one : exported.left_open) {
+    note(output, "note: no scenario says, set for a real run: " + one);
+  }
 }
 
 // The writers of launch files escape names for the format of each.

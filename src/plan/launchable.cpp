@@ -13,6 +13,7 @@
 namespace stepcast {
 namespace {
 
+constexpr const char* kNoOverlap = "data parallelism without overlap under adapters";
 constexpr const char* kStateIt = "state it to search it all the same";
 
 class Launchable {
@@ -92,11 +93,19 @@ class Launchable {
       rare("layout.recompute", "recomputation of a part of each layer under adapters");
     }
     if (layout_.shard_group > 0) rare("layout.shard_group", "groups of ranks that train adapters");
+    if (layout_.dp == 1) return;
+    if (!layout_.overlap.grad_reduce) rare("layout.overlap.grad_reduce", kNoOverlap);
+    if (!layout_.overlap.param_gather) rare("layout.overlap.param_gather", kNoOverlap);
   }
 
   void check_tensor_overlap() {
     if (layout_.overlap.tp && !traits_.proposes_tensor_overlap) {
       rare("layout.overlap.tp", "overlapped tensor parallelism");
+    }
+    // torchtitan refuses it.
+    if (layout_.overlap.tp && !scenario_.training.compile &&
+        scenario_.training.framework == framework_named("fsdp")) {
+      rare("layout.overlap.tp", "overlapped tensor parallelism without training.compile");
     }
   }
 

@@ -75,6 +75,13 @@ Errors common_refusals(const Scenario& s, const char* trainer) {
            fmt::format("{} cannot be said in {}", l.shard_group, trainer), "0, one group of all");
   }
   refuse_offload(l, trainer, errors);
+  // FSDP gathers the next layer and reduces the last one beside the work of each, always.
+  for (const auto& [path, overlaps] :
+       {std::pair("layout.overlap.grad_reduce", l.overlap.grad_reduce),
+        std::pair("layout.overlap.param_gather", l.overlap.param_gather)}) {
+    if (l.dp > 1 && !overlaps)
+      refuse(errors, path, fmt::format("false cannot be said in {}", trainer), "true");
+  }
   const Recompute& r = l.recompute;
   const bool whole = r.mode == RecomputeMode::kFull && r.layers == 0 && r.every == 1;
   if (r.mode != RecomputeMode::kNone && !whole) {

@@ -59,18 +59,16 @@ Json remark_object(const std::vector<Setting>& remarks) {
 std::string write_deepspeed(const Scenario& s, const std::vector<Setting>& remarks) {
   const Training& t = s.training;
   const Layout& l = s.layout;
-  Json out = {
-      {"train_batch_size", t.global_batch},
-      {"train_micro_batch_size_per_gpu", l.micro_batch},
-      {"gradient_accumulation_steps", s.micro_batches()},
-      {"gradient_clipping", t.grad_clip == GradClip::kNone ? 0.0 : 1.0},
-      {"bf16", {{"enabled", t.precision == DataType::kBf16}}},
-      {"fp16", {{"enabled", t.precision == DataType::kFp16}}},
-      {"communication_data_type", name_of(t.reduce_precision)},
-      {"data_types", {{"grad_accum_dtype", name_of(t.grad_precision)}}},
-      {"optimizer",
-       {{"type", optimizer_type(t.optimizer)}, {"params", {{"lr", 1e-4}}}}},
-      {"zero_optimization", zero_object(s)}};
+  Json out = {{"train_batch_size", t.global_batch},
+              {"train_micro_batch_size_per_gpu", l.micro_batch},
+              {"gradient_accumulation_steps", s.micro_batches()},
+              {"gradient_clipping", t.grad_clip == GradClip::kNone ? 0.0 : 1.0},
+              {"bf16", {{"enabled", t.precision == DataType::kBf16}}},
+              {"fp16", {{"enabled", t.precision == DataType::kFp16}}},
+              {"communication_data_type", name_of(t.reduce_precision)},
+              {"data_types", {{"grad_accum_dtype", name_of(t.grad_precision)}}},
+              {"optimizer", {{"type", optimizer_type(t.optimizer)}, {"params", {{"lr", 1e-4}}}}},
+              {"zero_optimization", zero_object(s)}};
   if (l.tp > 1) out["tensor_parallel"] = {{"autotp_size", l.tp}};
   if (l.pp > 1) {
     const bool full = l.recompute.mode == RecomputeMode::kFull && l.recompute.every == 1 &&
@@ -115,6 +113,8 @@ std::vector<std::string> left_to_program(const Scenario& scenario) {
                                    "layout.account_for_embedding",
                                    "layout.account_for_loss",
                                    "layout.stage_layers"};
+  // Experts and their ranks are arguments of the model's layers.
+  if (scenario.model.moe) left.insert(left.end(), {"layout.ep", "layout.etp"});
   // The pipeline's own checkpointing is a key; elsewhere the model's code decides.
   if (scenario.layout.pp == 1) left.emplace_back("layout.recompute");
   return left;

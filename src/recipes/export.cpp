@@ -14,6 +14,7 @@
 #include "layout/training.h"
 #include "recipes/adapter_files.h"
 #include "recipes/launch_format.h"
+#include "recipes/left_open.h"
 #include "recipes/rank_map.h"
 #include "recipes/round_trip.h"
 #include "schedule/schedule.h"
@@ -58,7 +59,7 @@ Result<Exported> launch_files(const Context& at, Launcher launcher, const char* 
   const auto text = written(at, *format, launcher);
   if (!text) return failure(text.error());
   if (format->settings_file == nullptr) {
-    return Exported{{{name, text->text, true}}, format->program, text->remarks};
+    return Exported{{{name, text->text, true}}, format->program, text->remarks, {}};
   }
   const std::string folder = launcher == Launcher::kPod ? std::string(kPodFolder) + "/" : "";
   const LaunchProgram program = format->program_with(folder + format->settings_file);
@@ -66,7 +67,8 @@ Result<Exported> launch_files(const Context& at, Launcher launcher, const char* 
   if (!script) return failure(script.error());
   return Exported{{{name, *script, true}, {format->settings_file, text->text, false}},
                   format->program,
-                  text->remarks};
+                  text->remarks,
+                  {}};
 }
 
 Result<Exported> framework_file(const Context& at, const LaunchFormat& wanted) {
@@ -85,7 +87,7 @@ Result<Exported> framework_file(const Context& at, const LaunchFormat& wanted) {
   const auto settings = written(at, wanted, Launcher::kTorchrun);
   if (!settings) return failure(settings.error());
   return Exported{
-      {{wanted.settings_file, settings->text, false}}, wanted.program, settings->remarks};
+      {{wanted.settings_file, settings->text, false}}, wanted.program, settings->remarks, {}};
 }
 
 Result<Exported> with_torchrun(const Context& at) {
@@ -103,14 +105,14 @@ Result<Exported> manifest(const Context& at) {
   if (!inside) return failure(inside.error());
   const std::string text =
       kubernetes_manifest(*world, inside->files, at.options.pod_job, at.options.image);
-  return Exported{{{"kubernetes.yaml", text, false}}, inside->framework, inside->remarks};
+  return Exported{{{"kubernetes.yaml", text, false}}, inside->framework, inside->remarks, {}};
 }
 
 Result<Exported> rank_map(const Context& at) {
   if (at.options.rank_map_as_json) {
-    return Exported{{{"rank_map.json", rank_map_json(at.scenario), false}}, "", {}};
+    return Exported{{{"rank_map.json", rank_map_json(at.scenario), false}}, "", {}, {}};
   }
-  return Exported{{{"rank_map.csv", rank_map_csv(at.scenario), false}}, "", {}};
+  return Exported{{{"rank_map.csv", rank_map_csv(at.scenario), false}}, "", {}, {}};
 }
 
 // Every stage's passes in order, as PyTorch's pipelines read them.
@@ -123,7 +125,7 @@ Result<Exported> schedule_file(const Context& at) {
   const std::int64_t micro_batches = at.scenario.micro_batches();
   const std::string csv =
       to_csv(pipeline_of(layout, micro_batches), make_schedule(layout, micro_batches));
-  Exported out{{{"schedule.csv", csv, false}}, "", {}};
+  Exported out{{{"schedule.csv", csv, false}}, "", {}, {}};
   // The file has the order alone; the scenario that reads it says the rest.
   if (layout.virtual_stages > 1) {
     out.remarks.push_back({"layout.virtual_stages", fmt::format("{}", layout.virtual_stages), ""});
@@ -156,13 +158,13 @@ Result<Exported> schedule_file(const Context& at) {
 Result<Exported> with_peft(const Context& at) {
   auto files = peft_files(at.scenario);
   if (!files) return failure(files.error());
-  return Exported{std::move(*files), "", {}};
+  return Exported{std::move(*files), "", {}, {}};
 }
 
 Result<Exported> with_torchtune(const Context& at) {
   auto files = torchtune_files(at.scenario);
   if (!files) return failure(files.error());
-  return Exported{std::move(*files), "", {}};
+  return Exported{std::move(*files), "", {}, {}};
 }
 
 struct Target {
@@ -173,6 +175,12 @@ constexpr Target kTargets[] = {{"torchrun", with_torchrun},     {"slurm", with_s
                                {"kubernetes", manifest},        {"peft", with_peft},
                                {"torchtune", with_torchtune},   {"rankmap", rank_map},
                                {kScheduleTarget, schedule_file}};
+
+// A table of no framework is no launch file.
+Result<Exported> completed(Result<Exported> out, const Scenario& scenario) {
+  if (out && !out->framework.empty()) out->left_open = settings_left_open(scenario);
+  return out;
+}
 
 }  // namespace
 
@@ -197,9 +205,9 @@ Result<Exported> export_scenario(const Scenario& scenario, const std::string& st
                                  const DataFolders& folders) {
   const Context at{scenario, stated, options, folders};
   const LaunchFormat* format = launch_format_named(target);
-  if (format != nullptr) return framework_file(at, *format);
+  if (format != nullptr) return completed(framework_file(at, *format), scenario);
   for (const Target& known : kTargets) {
-    if (target == known.name) return known.write(at);
+    if (target == known.name) return completed(known.write(at), scenario);
   }
   return failure({ErrorCode::kBadValue, fmt::format("'{}' is no target", target), "", "--to",
                   "one of " + one_of(export_target_names())});

@@ -31,8 +31,9 @@ struct ExportOptions {
 
 struct Exported {
   std::vector<LaunchFile> files;
-  std::string framework;         // "Megatron-LM"; empty for a table
-  std::vector<Setting> remarks;  // keys without a word in the framework's settings
+  std::string framework;               // "Megatron-LM"; empty for a table
+  std::vector<Setting> remarks;        // keys without a word in the framework's settings
+  std::vector<std::string> left_open;  // what a run needs that no scenario says
 };
 
 // `stated` is the scenario as its file and flags say it (JSON), `target` one of the names. Errors

@@ -132,6 +132,11 @@ void read_fsdp_section(JsonKeys& fsdp, ImportedScenario& out) {
 }
 
 void set_plain_data_parallel(const char* key, ImportedScenario& out) {
+  // One process shards nothing, and runs PyTorch's steps, as the fsdp of one rank does.
+  if (out.gpus == 1) {
+    out.set_word("training.framework", "fsdp", key);
+    return;
+  }
   out.set_word("training.framework", "deepspeed", key);
   out.set_integer("layout.zero", 0, key);
 }

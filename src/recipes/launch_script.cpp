@@ -3,7 +3,8 @@
 // tree stays on its rail, for rail-optimised fabrics; NCCL_NVLS_ENABLE; NCCL_IB_HCA;
 // NCCL_SOCKET_IFNAME), aws-ofi-nccl's README (FI_PROVIDER), docs.pytorch.org elastic/run.html
 // (--node-rank is kept by the static rendezvous alone; c10d numbers nodes as they arrive),
-// slurm.schedmd.com sbatch.html (--switches, --ntasks-per-node, --gpus-per-node, --exclusive).
+// slurm.schedmd.com sbatch.html (--switches, --segment, --ntasks-per-node, --gpus-per-node,
+// --exclusive).
 #include "recipes/launch_script.h"
 
 #include <fmt/format.h>
@@ -15,9 +16,23 @@
 #include "core/id.h"
 #include "core/text/escape.h"
 #include "layout/scenario.h"
+#include "recipes/left_open.h"
 
 namespace stepcast {
 namespace {
+
+// The forecast fills one rack of NVLink after the other. Slurm's segments are equal parts of a job,
+// each of which lies in one block of its topology.
+std::string rack_header(std::int64_t domain, std::int64_t nodes) {
+  if (domain <= 1 || nodes <= 1) return "";
+  if (nodes <= domain) return fmt::format("#SBATCH --segment={}\n", nodes);
+  if (nodes % domain == 0) return fmt::format("#SBATCH --segment={}\n", domain);
+  return fmt::format(
+      "# The forecast has {} nodes in each rack and {} in the last, which --segment cannot ask "
+      "for:\n"
+      "# name them by --nodelist.\n",
+      domain, nodes % domain);
+}
 
 std::string slurm_header(const ClusterSpec& cluster, const World& world) {
   const std::int64_t leaves = cluster.nodes_per_leaf_group;
@@ -168,6 +183,9 @@ Result<std::string> launch_script(const Scenario& scenario, const LaunchProgram&
                      in_comment(scenario.model.name), cluster.gpus, in_comment(cluster.name));
   if (launcher == Launcher::kTorchrun) {
     out += "# Start it on every node, with NODE_RANK and MASTER_ADDR set.\n";
+  }
+  for (const std::string& one : settings_left_open(scenario)) {
+    out += "# No scenario says, set for a real run: " + one + "\n";
   }
   out += remark_lines(remarks) + "set -euo pipefail\n\n";
   out += fmt::format("NNODES={}\nGPUS_PER_NODE={}\n", world->nodes, world->gpus_per_node);

@@ -101,7 +101,8 @@ const std::set<std::string>& remarks_of(const std::string& framework) {
             "layout.account_for_loss"});
   static const std::set<std::string> deepspeed =
       with({"model", "training.sequence_length", "training.attention", "training.compile",
-            "training.cuda_graphs", "layout.sequence_parallel", "layout.recompute",
+            "training.cuda_graphs", "layout.sequence_parallel", "layout.recompute", "layout.ep",
+            "layout.etp",
             "layout.overlap.grad_reduce", "layout.overlap.param_gather", "layout.overlap.tp",
             "layout.stage_layers", "layout.account_for_embedding", "layout.account_for_loss"});
   static const std::set<std::string> torchtitan =

@@ -334,6 +334,57 @@ TEST(Export, ANameCannotEndTheCommentThatHoldsIt) {
   }
 }
 
+TEST(Export, NamesWhatARunNeedsThatNoScenarioSays) {
+  AtLeast scripts(3);
+  const auto exported = [](const char* model, const char* framework) {
+    const std::string stated =
+        json_text(SortedJson{{"stepcast", 1},
+                             {"model", model},
+                             {"cluster", "dgx-h100x16"},
+                             {"training", {{"global_batch", 128}, {"framework", framework}}}});
+    return *export_scenario(testing::scenario_from(stated), stated, "torchrun", {},
+                            testing::source_folders());
+  };
+  for (const char* framework : {"megatron", "deepspeed", "fsdp"}) {
+    const Exported out = exported("llama-3.1-8b", framework);
+    for (const char* what : {"learning rate and its schedule", "the data", "checkpoints"}) {
+      EXPECT_TRUE(std::ranges::any_of(
+          out.left_open, [&](const std::string& one) { return has(one, what); }))
+          << framework << " " << what;
+    }
+    EXPECT_TRUE(has(out.files[0].text, "# No scenario says, set for a real run: the learning"));
+    ++scripts;
+  }
+  const auto says_router = [](const Exported& out) {
+    return std::ranges::any_of(out.left_open, [](const std::string& one) {
+      return has(one, "--moe-router-num-groups") && has(one, "--moe-router-topk-scaling-factor");
+    });
+  };
+  EXPECT_TRUE(says_router(exported("mixtral-8x7b", "megatron")));
+  EXPECT_FALSE(says_router(exported("llama-3.1-8b", "megatron")));
+}
+
+// A rack of GB200 NVL72 has 18 nodes of 4 GPUs.
+TEST(Export, AsksForTheRacksThatTheForecastFills) {
+  const auto script = [](int nodes) {
+    const std::string stated =
+        json_text(SortedJson{{"stepcast", 1},
+                             {"model", "llama-3.1-8b"},
+                             {"cluster", "gb200-nvl72x" + std::to_string(nodes)},
+                             {"training", {{"global_batch", 4 * nodes}}}});
+    return export_scenario(testing::scenario_from(stated), stated, "slurm", {},
+                           testing::source_folders())
+        ->files[0]
+        .text;
+  };
+  EXPECT_TRUE(has(script(8), "#SBATCH --segment=8\n"));
+  EXPECT_TRUE(has(script(36), "#SBATCH --segment=18\n"));
+  const std::string uneven = script(20);
+  EXPECT_FALSE(has(uneven, "#SBATCH --segment"));
+  EXPECT_TRUE(has(uneven, "18 nodes in each rack and 2 in the last")) << uneven;
+  EXPECT_FALSE(has(script(1), "--segment"));
+}
+
 TEST(Export, NamesWhatATargetCannotLaunch) {
   const std::string stated =
       R"({"stepcast": 1, "model": "gpt3-13b", "cluster": {"base": "dgx-a100-80g", "gpus": 12},
