@@ -28,7 +28,7 @@ std::string roff(const std::string& text) {
   return out;
 }
 
-// The same in short lines of the page's source, which man fills anew.
+// Text in short lines of the page's source, which man fills anew.
 std::string filled(const std::string& text) {
   std::string lines;
   for (const std::string& line : wrapped_words(text, kLine, kLine, WideWords::kKept)) {

@@ -59,7 +59,7 @@ std::vector<WhyNotQuestion> questions_of(const PlanFlags& flags, const SortedJso
   return out;
 }
 
-// What must change with the keys that a question states changes with them, until a layout is legal.
+// Keys that depend on those of the question change with them, until a layout is legal.
 WhyNot answer_of(const WhyNotQuestion& question, SortedJson scenario, const PlanFlags& flags,
                  const DataFolders& folders, const SearchOptions& options,
                  const SearchResult& result) {

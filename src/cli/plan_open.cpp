@@ -46,7 +46,7 @@ bool states(std::string_view path, const SortedJson& node) {
   return found->is_object() ? states(path.substr(dot + 1), *found) : true;
 }
 
-// What follows from other keys, in the order in which a question opens it.
+// Keys that follow from others, in the order in which a question opens them.
 const std::vector<std::vector<std::string>>& dependants() {
   static const std::vector<std::vector<std::string>> groups = {
       {"layout.dp"},

@@ -38,11 +38,13 @@ bool was_cut_off(const OffersReport& report);  // before it knew of every offer 
 // place 31 % cheaper." Empty where nothing has a place.
 std::string offers_decision(const OffersReport& report);
 std::string offers_verdict(const OffersReport& report);  // whether the places are certain
-// What to rent, what it takes with its range, and what may go wrong. The report must have a place.
+// Three lines: what to rent, what it takes with its range, and what may go wrong. The report must
+// have a place.
 std::vector<std::string> closing_lines(const OffersReport& report);
 // The named answers in words, and which limits no offer meets.
 std::vector<std::string> answer_lines(const OffersReport& report);
-// How a place differs from the first: "1.9x faster, 1.2 times the cost; misses the deadline of 30.0 days".
+// How a place differs from the first: "1.9x faster, 1.2 times the cost; misses the deadline of 30.0
+// days".
 std::string offer_reason(const OffersReport& report, const Offer& offer);
 // Why an offer has no place.
 std::string no_place_reason(const Offer& offer);

@@ -40,7 +40,8 @@ bool is_of_a_document(std::string_view line) {
          std::string_view("\"{}[]").find(line[begin]) != std::string_view::npos;
 }
 
-// Where the lines below a line begin: under its text, or under the second column of a list.
+// Columns before the lines below a line: they begin under its text, or under the second column of a
+// list.
 std::size_t indent_of(std::string_view line) {
   const std::size_t begin = line.find_first_not_of(' ');
   const std::size_t gap = line.find("  ", begin);
@@ -60,7 +61,7 @@ void add_wrapped(const std::string& line, std::size_t width, Lines& out) {
     return;
   }
   const std::size_t indent = indent_of(line);
-  // What stands before the texts of a list keeps its blanks.
+  // The words before the texts of a list keep their blanks.
   std::size_t kept = line.find_first_not_of(' ');
   if (indent > kept + 2) kept = line.find_first_not_of(' ', line.find("  ", kept));
   const std::string before = line.substr(0, kept);

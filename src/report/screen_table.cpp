@@ -143,7 +143,7 @@ bool is_rule(const std::string& line) {
 
 using Columns = std::vector<std::size_t>;  // by number
 
-// What a column takes at least: figures stay in one line, their titles may not.
+// The least that a column takes: figures stay in one line, their titles may not.
 std::size_t least_width(const ReadTable& table, std::size_t c) {
   const ReadColumn& column = table.columns[c];
   if (column.bars) return std::min<std::size_t>(column.width, 12);

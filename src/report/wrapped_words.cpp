@@ -73,7 +73,7 @@ std::string cut_off(std::string& word, std::size_t width) {
   return out;
 }
 
-// As many items of a list as fit, taken off it; nothing of a word that is none.
+// Takes as many items off a list as fit; nothing of a word that is none.
 std::string items_of(std::string& word, std::size_t width) {
   if (std::ranges::count(word, ',') < 3) return "";
   const std::size_t end = word.rfind(',', width - 1);

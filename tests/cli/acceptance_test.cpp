@@ -59,8 +59,8 @@ TEST(AcceptanceCommand, WritesThresholdsAndJudgesResultsByThem) {
   }
 }
 
-// What was demanded of the machine goes on being demanded of its runs: by the gate, beside what it
-// asks of forecasts and of the run before.
+// The gate goes on demanding of runs what was demanded of the machine, beside what it asks of
+// forecasts and of the run before.
 TEST(AcceptanceCommand, TheGateKeepsWhatWasAccepted) {
   const Folder folder;
   const std::string made = folder / "made", file = made + "/acceptance.json";

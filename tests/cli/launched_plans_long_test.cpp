@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `plan` proposes can be launched: exported for its framework, which refuses nothing of it,
-// and imported again, the first place has the forecast that it had.
+// Layouts that `plan` proposes can be launched: exported for its framework, which refuses nothing of
+// it, and imported again, the first place has the forecast that it had.
 #include <filesystem>
 
 #include "cli/program.h"
@@ -43,7 +43,7 @@ constexpr Planned kPlans[] = {
     {"fsdp", "llama-3.1-8b", 8, 32, "qlora"},  {"fsdp", "llama-3.1-8b", 16, 32, "qlora"},
     {"fsdp", "llama-3.1-70b", 8, 64, "qlora"}, {"fsdp", "llama-3.1-70b", 16, 64, "qlora"}};
 
-// What the files of a target leave to the training program or to the command that starts it.
+// The command says what the files of a target leave to the training program.
 Words import_words(const Planned& plan, const std::string& target, const std::string& files) {
   Words out{"import"};
   if (target == "peft") {

@@ -67,7 +67,7 @@ TEST(ScreenWidth, NoTextIsWiderThanTheScreen) {
 
 TEST(ScreenWidth, IsAHundredWithoutATerminal) { expect_narrow({"show", "keys"}, 100); }
 
-// What programs read has no width.
+// Text that programs read has no width.
 TEST(ScreenWidth, DoesNotTouchWhatProgramsRead) {
   for (const char* format : {"json", "csv", "md"}) {
     std::set<std::string> outputs;

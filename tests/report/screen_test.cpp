@@ -65,7 +65,7 @@ TEST(Screen, MovesALongTextBelowItsRow) {
   EXPECT_EQ(out.substr(0, out.find("word")), "key  n\n───  ─\none  1\n     ");
   EXPECT_LE(widest(out), 40u);
   EXPECT_EQ(out.substr(out.size() - 7), "two  2\n");
-  // Of the words and of `two`; a sentence needs no title.
+  // The words and `two` have them; a sentence needs no title.
   EXPECT_EQ(std::count(out.begin(), out.end(), 'w'), 31);
 }
 
