@@ -68,12 +68,13 @@ struct Outcome {
   }
 };
 
-// `words` are quoted for the shell; a `redirection` of standard output replaces the file that the
+// A sentence stays in one line, unless a test says how wide the screen is. `words` are quoted for
+// the shell; a `redirection` of standard output replaces the file that the
 // outcome is read from.
 inline Outcome run_program(const std::string& program, const std::vector<std::string>& words,
                            const std::string& redirection = "") {
   const Folder folder;
-  std::string command = "'" + program + "'";
+  std::string command = "COLUMNS=\"${COLUMNS-10000}\" '" + program + "'";
   for (const std::string& word : words) command += " '" + word + "'";
   command += " 2>'" + folder / "error" + "' ";
   const bool to_file = redirection.find('>') == std::string::npos;
