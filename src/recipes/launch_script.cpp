@@ -21,17 +21,10 @@
 namespace stepcast {
 namespace {
 
-// The forecast fills one rack of NVLink after the other. Slurm's segments are equal parts of a job,
-// each of which lies in one block of its topology.
-std::string rack_header(std::int64_t domain, std::int64_t nodes) {
-  if (domain <= 1 || nodes <= 1) return "";
-  if (nodes <= domain) return fmt::format("#SBATCH --segment={}\n", nodes);
-  if (nodes % domain == 0) return fmt::format("#SBATCH --segment={}\n", domain);
-  return fmt::format(
-      "# The forecast has {} nodes in each rack and {} in the last, which --segment cannot ask "
-      "for:\n"
-      "# name them by --nodelist.\n",
-      domain, nodes % domain);
+// A forecast has equal racks of NVLink. Slurm's segments are equal parts of a job, each of which lies
+// in one block of its topology.
+std::string rack_header(std::int64_t domain) {
+  return domain > 1 ? fmt::format("#SBATCH --segment={}\n", domain) : "";
 }
 
 std::string slurm_header(const ClusterSpec& cluster, const World& world) {

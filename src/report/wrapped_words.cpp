@@ -124,17 +124,21 @@ std::vector<std::string> wrapped_words(std::string_view text, std::size_t first,
     lines.emplace_back();
     room = std::max<std::size_t>(rest, 1);
   };
+  const auto put = [&](std::string part) {
+    const bool begins = lines.size() > 1 && lines.back().empty();
+    if (begins && is_runners_command(part)) part.insert(0, "\\");
+    lines.back() += (lines.back().empty() ? "" : " ") + part;
+  };
   for (std::string& word : words_of(text, std::min(first, rest))) {
     const std::size_t used = shown_width(lines.back());
     if (used > 0 && used + 1 + shown_width(word) > room) next_line();
     while (shown_width(word) > room) {
       std::string begin = wide == WideWords::kCut ? cut_off(word, room) : items_of(word, room);
       if (begin.empty()) break;
-      lines.back() = std::move(begin);
+      put(std::move(begin));
       next_line();
     }
-    if (lines.size() > 1 && lines.back().empty() && is_runners_command(word)) word = "\\" + word;
-    lines.back() += (lines.back().empty() ? "" : " ") + word;
+    put(std::move(word));
   }
   return lines;
 }

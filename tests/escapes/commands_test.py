@@ -57,7 +57,9 @@ class Commands(unittest.TestCase):
 
     def run_it(self, *words, code=0):
         """Runs a command; what it prints may be shown on any terminal."""
-        done = subprocess.run([STEPCAST, *map(os.fsencode, words)], capture_output=True)
+        # On a wide screen, where no name is broken into lines.
+        done = subprocess.run([STEPCAST, *map(os.fsencode, words)], capture_output=True,
+                              env={**os.environ, "COLUMNS": "10000"})
         self.assertIn(done.returncode, (code, 3) if code == 0 else (code,),
                       (words, done.stderr[-2000:]))
         for data in (done.stdout, done.stderr):
