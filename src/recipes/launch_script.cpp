@@ -21,8 +21,8 @@
 namespace stepcast {
 namespace {
 
-// A forecast has equal racks of NVLink. Slurm's segments are equal parts of a job, each of which lies
-// in one block of its topology.
+// A forecast has equal racks of NVLink. Slurm's segments are equal parts of a job, each of which
+// lies in one block of its topology.
 std::string rack_header(std::int64_t domain) {
   return domain > 1 ? fmt::format("#SBATCH --segment={}\n", domain) : "";
 }

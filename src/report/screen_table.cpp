@@ -217,8 +217,13 @@ void split(const ReadTable& table, const Columns& columns, std::size_t width, Ar
 
 Arrangement arrangement_of(const ReadTable& table, std::size_t width) {
   Arrangement out;
-  Columns beside(table.columns.size());
-  std::iota(beside.begin(), beside.end(), std::size_t{0});
+  Columns beside;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    // A column without a word has no room to take from others.
+    const bool says = std::ranges::any_of(
+        table.rows, [&](const ReadRow& row) { return !stripped(row.cells[c]).empty(); });
+    if (c == 0 || says) beside.push_back(c);
+  }
   while (true) {
     const Columns widths = widths_of(table, beside, width);
     auto longest = beside.end();

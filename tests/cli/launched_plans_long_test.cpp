@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts that `plan` proposes can be launched: exported for its framework, which refuses nothing of
-// it, and imported again, the first place has the forecast that it had.
+// Layouts that `plan` proposes can be launched: exported for its framework, which refuses nothing
+// of it, and imported again, the first place has the forecast that it had.
 #include <filesystem>
 
 #include "cli/program.h"

@@ -85,6 +85,13 @@ TEST(Screen, SetsFiguresInASecondTable) {
             "name  figure4  figure5\n────  ───────  ───────\nrow   4000000  5000000\n");
 }
 
+TEST(Screen, LeavesOutColumnsWithoutAWordWhereItIsNarrow) {
+  TextTable table({{"name", Align::kLeft}, {"no figure"}, {"n"}});
+  table.add_row({"row", "", "1"});
+  EXPECT_EQ(fitted_to_screen(table.text(), 10).text(), "name  n\n────  ─\nrow   1\n");
+  EXPECT_EQ(fitted_to_screen(table.text(), 18).text(), table.text().text());
+}
+
 TEST(Screen, KeepsNotesBelowATableApart) {
   TextTable table({{"key", Align::kLeft}, {"what", Align::kLeft}});
   table.add_row({"one", "some words of a text that is too long for its line"});
