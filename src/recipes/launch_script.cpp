@@ -23,8 +23,9 @@ namespace {
 
 // A forecast has equal racks of NVLink. Slurm's segments are equal parts of a job, each of which
 // lies in one block of its topology.
-std::string rack_header(std::int64_t domain) {
-  return domain > 1 ? fmt::format("#SBATCH --segment={}\n", domain) : "";
+std::string rack_header(std::int64_t domain, std::int64_t nodes) {
+  const std::int64_t together = std::min(domain, nodes);
+  return together > 1 ? fmt::format("#SBATCH --segment={}\n", together) : "";
 }
 
 std::string slurm_header(const ClusterSpec& cluster, const World& world) {
