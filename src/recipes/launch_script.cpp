@@ -21,13 +21,6 @@
 namespace stepcast {
 namespace {
 
-// A forecast has equal racks of NVLink. Slurm's segments are equal parts of a job, each of which
-// lies in one block of its topology.
-std::string rack_header(std::int64_t domain, std::int64_t nodes) {
-  const std::int64_t together = std::min(domain, nodes);
-  return together > 1 ? fmt::format("#SBATCH --segment={}\n", together) : "";
-}
-
 std::string slurm_header(const ClusterSpec& cluster, const World& world) {
   const std::int64_t leaves = cluster.nodes_per_leaf_group;
   std::string out = fmt::format(
@@ -38,8 +31,8 @@ std::string slurm_header(const ClusterSpec& cluster, const World& world) {
     out += fmt::format("#SBATCH --switches={}\n", (world.nodes + leaves - 1) / leaves);
   }
   // A rack of NVLink is a block of Slurm's topology, of which each segment has one.
-  if (cluster.nvlink_domain_nodes > 1 && world.nodes > cluster.nvlink_domain_nodes) {
-    out += fmt::format("#SBATCH --segment={}\n", cluster.nvlink_domain_nodes);
+  if (const auto rack = std::min(cluster.nvlink_domain_nodes, world.nodes); rack > 1) {
+    out += fmt::format("#SBATCH --segment={}\n", rack);
   }
   if (!cluster.fabric.hosts.empty()) {
     out += fmt::format("#SBATCH --nodelist={}\n", in_comment(place_text(cluster)));
