@@ -68,6 +68,7 @@ const std::vector<Recipe> kRecipes = {
      {{"training.mode", "\"lora\""},
       {"training.lora_rank", "32"},
       {"training.framework", "\"fsdp\""},
+      {"layout.zero", "2"},
       {"training.global_batch", "8"}}},
     {"axolotl_fft_4b_fsdp_tp",
      "axolotl",
