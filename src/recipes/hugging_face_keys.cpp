@@ -163,6 +163,8 @@ void set_lora_targets(const SortedJson* modules, const char* key, ImportedScenar
 void set_lora(bool quantized, std::optional<std::int64_t> rank, const char* key,
               ImportedScenario& out) {
   out.set_word("training.mode", quantized ? "qlora" : "lora", key);
+  // Weights of four bits are made wide for a layer and are not kept, as sharded ones are.
+  if (quantized && out.gpus == 1) out.set_integer("layout.zero", 3, key);
   if (rank) out.set_integer("training.lora_rank", *rank, key);
 }
 
