@@ -34,7 +34,7 @@ class TermsBuilder {
   TermsBuilder(const Scenario& scenario, const PriceList& prices)
       : run_(scenario.run.value_or(RunSettings{})),
         scenario_(scenario),
-        spec_(scenario.cluster.spec),
+        spec_(scenario.whole_cluster().spec),
         nodes_((spec_.gpus + spec_.gpus_per_node - 1) / spec_.gpus_per_node),
         prices_(prices) {}
 
@@ -152,7 +152,7 @@ void TermsBuilder::interruptions() {
   hazards.spare_nodes = run_.spare_nodes;
   if (run_.elastic) {
     // A lost node takes its replicas along; a replica over several nodes goes with one of them.
-    const double of_replica = 1 / static_cast<double>(scenario_.layout.dp);
+    const double of_replica = 1 / static_cast<double>(scenario_.layout.dp * scenario_.islands());
     hazards.lost_per_node = std::max(of_replica, 1 / nodes);
   }
   if (run_.stragglers) {
@@ -175,7 +175,7 @@ void TermsBuilder::energy() {
   const double pue = run_.pue.value_or(kPue);
   double watts = static_cast<double>(out_.gpus) * spec_.accelerator.power_w;
   if (!spec_.other_accelerators.empty()) {
-    const Cluster& cluster = scenario_.cluster;
+    const Cluster& cluster = scenario_.whole_cluster();
     watts = 0;
     for (std::size_t i = 0; i < cluster.topology.gpus().size(); ++i) {
       watts += cluster.accelerator(DeviceId(i)).power_w;
@@ -191,7 +191,8 @@ void TermsBuilder::energy() {
 RunTerms TermsBuilder::build() {
   out_.tokens = run_.tokens;
   out_.tokens_per_step = static_cast<double>(scenario_.training.global_batch) *
-                         static_cast<double>(scenario_.training.sequence_length);
+                         static_cast<double>(scenario_.training.sequence_length) *
+                         static_cast<double>(scenario_.islands());
   out_.gpus = spec_.gpus;
   out_.deadline = run_.deadline;
   out_.budget = run_.budget;

@@ -15,6 +15,7 @@ constexpr std::array kTrainingModes = {"pretrain", "lora", "qlora"};
 constexpr std::array kOptimizers = {"adamw", "muon", "adamw_8bit", "adafactor", "sgd"};
 constexpr std::array kFp4Products = {"all", "mlp"};
 constexpr std::array kOffloadDevices = {"cpu", "nvme"};
+constexpr std::array kOuterPrecisions = {"fp32", "bf16", "fp4"};
 constexpr std::array kMuonModes = {"duplicated", "distributed", "layer", "blockwise"};
 constexpr std::array kCudaGraphs = {"false", "true", "full", "attention", "moe"};
 constexpr std::array kContextMethods = {"ring", "all_gather", "all_to_all", "hierarchical"};
@@ -48,6 +49,7 @@ std::vector<std::string> optimizer_names() { return all(kOptimizers); }
 std::vector<std::string> muon_mode_names() { return all(kMuonModes); }
 std::vector<std::string> fp4_products_names() { return all(kFp4Products); }
 std::vector<std::string> offload_device_names() { return all(kOffloadDevices); }
+std::vector<std::string> outer_precision_names() { return all(kOuterPrecisions); }
 std::vector<std::string> cuda_graph_names() { return all(kCudaGraphs); }
 std::vector<std::string> recompute_mode_names() { return all(kRecomputeModes); }
 std::vector<std::string> recomputed_module_names() { return all(kRecomputedModules); }
@@ -68,6 +70,7 @@ const char* name_of(Optimizer optimizer) { return entry(kOptimizers, optimizer);
 const char* name_of(MuonMode mode) { return entry(kMuonModes, mode); }
 const char* name_of(Fp4Products products) { return entry(kFp4Products, products); }
 const char* name_of(OffloadDevice device) { return entry(kOffloadDevices, device); }
+const char* name_of(OuterPrecision precision) { return entry(kOuterPrecisions, precision); }
 const char* name_of(CudaGraphs graphs) { return entry(kCudaGraphs, graphs); }
 const char* name_of(ContextMethod method) { return entry(kContextMethods, method); }
 const char* name_of(RecomputedModule module) { return entry(kRecomputedModules, module); }

@@ -21,6 +21,7 @@ std::vector<std::string> optimizer_names();
 std::vector<std::string> muon_mode_names();
 std::vector<std::string> fp4_products_names();
 std::vector<std::string> offload_device_names();
+std::vector<std::string> outer_precision_names();
 std::vector<std::string> cuda_graph_names();  // of what a file states as a word
 std::vector<std::string> recompute_mode_names();
 std::vector<std::string> recomputed_module_names();
@@ -35,6 +36,7 @@ const char* name_of(Optimizer optimizer);
 const char* name_of(MuonMode mode);
 const char* name_of(Fp4Products products);
 const char* name_of(OffloadDevice device);
+const char* name_of(OuterPrecision precision);
 const char* name_of(CudaGraphs graphs);
 const char* name_of(ContextMethod method);
 const char* name_of(RecomputedModule module);

@@ -48,6 +48,7 @@ struct FrameworkTraits {
   // states inside groups of ranks; a search proposes no other.
   std::span<const ContextMethod> context_methods = {};
   bool shards_in_groups = false;
+  bool outer_steps = false;            // of islands that train apart
   bool recomputes_operations = false;  // has the module torchtitan_op
   bool pairs_passes = false;           // exchanges tokens beside another micro-batch
   bool hides_in_exchanges = false;     // runs shared experts beside the exchanges of tokens

@@ -34,6 +34,10 @@ auto& field(auto& settings, T FrameworkRules::*member) {
   return settings.rules.*member;
 }
 template <class T>
+auto& field(auto& settings, T OuterSteps::*member) {
+  return settings.training.outer.*member;
+}
+template <class T>
 auto& field(auto& settings, T Overlap::*member) {
   return settings.layout.overlap.*member;
 }

@@ -478,6 +478,7 @@ void check_grad_clip(const Scenario& s, Findings& findings) {
 }  // namespace
 
 void check_legality(const Scenario& scenario, const Stated& stated, Findings& findings) {
+  check_outer_steps(scenario, stated, findings);
   check_tensor_parallel(scenario, findings);
   check_degrees(scenario, stated, findings);
   check_micro_batches(scenario, findings);

@@ -26,6 +26,9 @@ void check_documents(const Scenario& scenario, const Stated& stated, Findings& f
 void check_offload(const Scenario& scenario, Findings& findings);
 void check_optimizer(const Scenario& scenario, const Stated& stated, Findings& findings);
 
+// Islands that train apart, and their outer steps.
+void check_outer_steps(const Scenario& scenario, const Stated& stated, Findings& findings);
+
 void check_support(const Scenario& scenario, Findings& findings);
 
 // Why no scenario of this model is supported, "mixture of experts (8 experts)"; empty: some are.

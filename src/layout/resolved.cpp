@@ -12,7 +12,7 @@ namespace stepcast {
 SortedJson to_json(const Scenario& scenario) {
   SortedJson out = {{"stepcast", 1},
                     {"model", to_native_json(scenario.model)},
-                    {"cluster", to_json(scenario.cluster)},
+                    {"cluster", to_json(scenario.whole_cluster())},
                     {"training", write_keys(scenario, training_keys())},
                     {"layout", write_keys(scenario, layout_keys())}};
   if (!scenario.profile.empty()) out["profile"] = scenario.profile;

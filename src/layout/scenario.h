@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -18,8 +19,11 @@ struct Scenario : Settings {
   Model model;
   Cluster cluster;
   std::optional<RunSettings> run;
+  std::shared_ptr<const Cluster> all_islands;  // `cluster` is one of them; null: it is the whole
   std::string profile;  // "" = the device's own, "none" = data sheet, or a name or path
 
+  const Cluster& whole_cluster() const { return all_islands ? *all_islands : cluster; }
+  std::int64_t islands() const { return all_islands ? training.outer.islands : 1; }
   std::int64_t micro_batches() const {
     return training.global_batch / (layout.micro_batch * layout.dp);
   }

@@ -37,6 +37,25 @@ struct Release {
   constexpr bool has(Release change) const { return newest() || months >= change.months; }
 };
 
+// Numbers of outer gradients on the wire.
+enum class OuterPrecision { kFp32, kBf16, kFp4 };
+
+// Islands of GPUs train apart, and their parameters meet after so many steps (DiLoCo, arXiv
+// 2311.08105; in fragments beside the steps, 2501.18512). Batch and layout are of one island.
+struct OuterSteps {
+  std::int64_t islands = 0;  // 0: all GPUs train together
+  std::int64_t every = 100;  // inner steps
+  OuterPrecision precision = OuterPrecision::kFp32;
+  std::int64_t fragments = 1;      // that meet in turn, each once in `every` steps
+  std::int64_t overlap_steps = 0;  // inner steps beside a meeting
+  bool host = false;               // old parameters and outer momentum lie in host memory
+
+  bool any() const { return islands > 1; }
+  std::int64_t bits() const {
+    return precision == OuterPrecision::kFp32 ? 32 : precision == OuterPrecision::kBf16 ? 16 : 4;
+  }
+};
+
 struct Training {
   std::int64_t global_batch = 0;  // sequences per optimizer step
   std::int64_t sequence_length = 0;
@@ -75,6 +94,7 @@ struct Training {
   double lora_dropout = 0;     // share of an adapter's inputs that is dropped
   AdapterTargets lora_targets;
   std::string software;
+  OuterSteps outer;
 
   bool trains_adapters() const { return mode != TrainingMode::kPretrain; }  // and nothing else
   // The type of activations, parameters and what is gathered. Only products read scaled types and

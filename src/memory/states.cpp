@@ -125,6 +125,11 @@ std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements,
   return scenario.layout.zero >= 1 ? divide_up(elements, shard_ranks(scenario, group)) : elements;
 }
 
+ByteCount outer_bytes(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
+  if (!scenario.training.outer.any()) return 0;
+  return 2 * size_of(DataType::kFp32) * optimizer_elements(scenario, elements, group);
+}
+
 ByteCount update_copy_bytes(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
   if (!scenario.rules.copies_flat_gradients) return 0;
   const std::int64_t gradient = size_of(scenario.training.grad_precision);
@@ -142,7 +147,9 @@ ByteCount checkpoint_bytes(const Scenario& scenario) {
   const std::int64_t trained = training.trains_adapters()
                                    ? scenario.adapter_elements()
                                    : count_parameters(scenario.model).total();
-  return (widths.parameter + widths.master) * trained + moment_bytes(scenario, trained);
+  const std::int64_t outer =
+      scenario.training.outer.any() ? 2 * size_of(DataType::kFp32) * trained : 0;
+  return (widths.parameter + widths.master) * trained + moment_bytes(scenario, trained) + outer;
 }
 
 namespace {

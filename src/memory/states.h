@@ -65,6 +65,9 @@ bool leaves_as_reduced(const Scenario& scenario, AxisGroup group);
 // Elements of a rank's shard that the host updates.
 std::int64_t host_elements(const Scenario& scenario, std::int64_t elements, AxisGroup group);
 
+// Old parameters and the momentum of outer steps, in fp32; they are sharded as the optimizer is.
+ByteCount outer_bytes(const Scenario& scenario, std::int64_t elements, AxisGroup group);
+
 // Flat copies of gradients that the update makes and reads (FrameworkRules::copies_flat_gradients).
 ByteCount update_copy_bytes(const Scenario& scenario, std::int64_t elements,
                             AxisGroup group = AxisGroup::kData);

@@ -14,9 +14,10 @@ enum class MemoryCategory {
   kOptimizer,
   kActivations,
   kBuffers,
-  kWorkspace
+  kWorkspace,
+  kOuter  // old parameters and the momentum of outer steps
 };
-inline constexpr int kMemoryCategories = 6;
+inline constexpr int kMemoryCategories = 7;
 const char* name_of(MemoryCategory category);
 
 // Bytes by MemoryCategory.

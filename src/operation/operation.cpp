@@ -28,7 +28,7 @@ const char* name_of(Phase phase) {
 
 const char* name_of(MemoryCategory category) {
   static constexpr std::array<const char*, kMemoryCategories> kNames{
-      "parameters", "gradients", "optimizer", "activations", "buffers", "workspace"};
+      "parameters", "gradients", "optimizer", "activations", "buffers", "workspace", "outer"};
   return named(kNames, category);
 }
 

@@ -61,7 +61,8 @@ class Mechanisms {
     add(traits_of(spec.accelerator.architecture).runs_rccl, "GPUs of AMD");
     const char* network = spec.network ? name_of(*spec.network) : "";
     add(spec.gpus > spec.gpus_per_domain(), fmt::format("network {}", network));
-    add(spec.sites > 1, "links between sites");
+    add(scenario_.whole_cluster().spec.sites > 1, "links between sites");
+    add(scenario_.training.outer.any(), "outer steps");
     add(spec.nccl.is_newer,
         fmt::format("NCCL {}, forecast as 2.{}", spec.nccl.version, NcclSettings::kNewest));
   }

@@ -114,6 +114,7 @@ class Predictor {
   void read_times(const SimulationInput& input, const Simulation& simulation);
   void read_provenance(const ClassTimeline& critical);
   void read_bubble();
+  void add_outer_steps(const Program& program, const RankGrid& grid);
   void read_rates(const Program& program);
   void read_memory();
   void read_host_memory();
@@ -308,13 +309,33 @@ void Predictor::read_bubble() {
   out_.bubble_fraction_steady = std::max(0.0, 1 - sum_steady / ranks);
 }
 
+// The mean step of a period has its part of the outer one, whose meeting is data parallelism.
+void Predictor::add_outer_steps(const Program& program, const RankGrid& grid) {
+  if (!pricing_.between || options_.alone) return;
+  out_.outer = outer_step(scenario_, program, grid, pricing_, out_.step_time);
+  const double every = static_cast<double>(scenario_.training.outer.every);
+  const Seconds met = out_.outer.exposed / every, updated = out_.outer.update / every;
+  for (Seconds* time : {&out_.step_time, &out_.step_time_low, &out_.step_time_high}) {
+    *time += met + updated;
+  }
+  const auto add = [&](TimeParts& parts) {
+    parts.exposed_dp += met;
+    parts.optimizer += updated;
+  };
+  add(out_.time);
+  for (RankClass& rank_class : out_.rank_classes) add(rank_class.time);
+  out_.waterfall.optimizer += updated;
+  out_.waterfall.rest.exposed_dp += met;
+  out_.critical_path.push_back({"outer step", met + updated});
+}
+
 void Predictor::read_rates(const Program& program) {
   const double time = out_.step_time.value();
   const double gpus = static_cast<double>(scenario_.cluster.gpus());
   const double tokens = static_cast<double>(scenario_.training.global_batch) *
                         static_cast<double>(scenario_.training.sequence_length);
-  out_.tokens_per_s = tokens / time;
-  out_.tokens_per_s_per_gpu = out_.tokens_per_s / gpus;
+  out_.tokens_per_s_per_gpu = tokens / time / gpus;
+  out_.tokens_per_s = tokens / time * static_cast<double>(scenario_.islands());
   out_.flops = options_.flops;
   const bool causal = options_.flops == FlopCount::kCausal;
   const double gpu_tera = time * gpus * 1e12;
@@ -467,6 +488,7 @@ Result<Prediction> Predictor::run() {
   read_classes(input, *simulation);
   read_times(input, *simulation);
   read_bubble();
+  add_outer_steps(program, grid);
   out_.alone = options_.alone;
   if (!alone) read_rates(program);  // one rank's step says little of how many tokens all get done
   read_memory();

@@ -15,6 +15,7 @@
 #include "cost/provenance.h"
 #include "operation/memory_parts.h"
 #include "operation/phase.h"
+#include "predict/outer_step.h"
 #include "predict/sent_collectives.h"
 #include "predict/time_parts.h"
 #include "program/rank_stream.h"
@@ -110,6 +111,7 @@ struct LinkTime {
 
 struct Prediction {
   bool fits = true;
+  // With outer steps the mean of a period; all islands together do the tokens.
   Seconds step_time, step_time_low, step_time_high;
   std::vector<std::string> unproven;  // mechanisms that too few runs or sources exercised
   double tokens_per_s = 0;
@@ -144,6 +146,7 @@ struct Prediction {
   Seconds lost_on_links;           // likewise; of the step time, by transfers that share a link
   std::vector<SentCollective> collectives;  // with PredictOptions::collectives
   StepSamples samples;                      // with PredictOptions::samples
+  OuterStep outer;
 };
 
 #ifdef STEPCAST_CHECK_CAUSES

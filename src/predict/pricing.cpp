@@ -54,7 +54,12 @@ Result<std::unique_ptr<Pricing>> make_pricing(const Scenario& scenario, const Da
                    scenario.training.framework, scenario.training.attention_kernel},
                   {scenario.cluster, folders.profiles, profile->mpi, profile->nccl, tuned_for},
                   std::move(*errors),
-                  find_units(scenario.cluster.topology, scenario.cluster.spec.gpus_per_domain())});
+                  find_units(scenario.cluster.topology, scenario.cluster.spec.gpus_per_domain()),
+                  nullptr});
+  if (scenario.all_islands) {
+    pricing->between = std::make_unique<CollectiveCosts>(*scenario.all_islands, folders.profiles,
+                                                         profile->mpi, profile->nccl, tuned_for);
+  }
   if (!pricing->collectives.errors().empty()) return failure(pricing->collectives.errors());
   if (Errors wrong = add_models(scenario, folders, own_kernels, pricing->kernels); !wrong.empty()) {
     return failure(std::move(wrong));

@@ -21,7 +21,8 @@ struct Pricing {
   KernelCosts kernels;
   CollectiveCosts collectives;
   MeasuredErrors errors;
-  RepeatedUnits units;  // of the cluster
+  RepeatedUnits units;                       // of the cluster
+  std::unique_ptr<CollectiveCosts> between;  // islands, on all of them; null: there is one
 };
 
 // Prices for the scenario's cluster (which must outlive them), profile, framework and

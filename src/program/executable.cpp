@@ -59,6 +59,9 @@ class Checker {
 
   void check_types() {
     const Training& training = scenario_.training;
+    if (training.outer.any()) {
+      refuse("training.outer.islands", "training in islands is", "validate one of them");
+    }
     if (packs_documents(scenario_)) {
       refuse("training.document_length", "packing documents is", "leave it out");
     }

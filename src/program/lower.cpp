@@ -164,6 +164,7 @@ void Lowering::finish_role(Role& role) {
     role.in_fp4 += block.parameters.in_fp4;
   });
   StateBytes states;
+  ByteCount outer = 0;
   for (const FlatStretch& stretch : role.stretches) {
     states += state_bytes(scenario_, stretch.range.size(), stretch.group);
     const OffloadedStates moved = offloaded_states(scenario_, stretch.range.size(), stretch.group);
@@ -171,7 +172,9 @@ void Lowering::finish_role(Role& role) {
     states.gradients -= moved.saved.gradients;
     states.optimizer -= moved.saved.optimizer;
     role.on_host += moved.on_host;
+    outer += outer_bytes(scenario_, stretch.range.size(), stretch.group);
   }
+  if (scenario_.training.outer.host) role.on_host += std::exchange(outer, 0);
   if (scenario_.training.optimizer == Optimizer::kAdafactor) {
     states.optimizer += factored_moments(role);
   }
@@ -190,6 +193,7 @@ void Lowering::finish_role(Role& role) {
       fp8_weight_bytes(scenario_, role.in_fp8, role.in_fp4, tables);
   role.persistent[static_cast<std::size_t>(MemoryCategory::kGradients)] = states.gradients;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kOptimizer)] = states.optimizer;
+  role.persistent[static_cast<std::size_t>(MemoryCategory::kOuter)] = outer;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kWorkspace)] =
       placeholder_gradients() + muon_buffers;
 }

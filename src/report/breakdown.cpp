@@ -76,6 +76,11 @@ std::vector<TimePart> largest_losses(const Waterfall& waterfall, Seconds total, 
   return losses;
 }
 
+int memory_categories(const Prediction& prediction) {
+  static_assert(static_cast<int>(MemoryCategory::kOuter) == kMemoryCategories - 1);
+  return prediction.outer.islands > 0 ? kMemoryCategories : kMemoryCategories - 1;
+}
+
 std::vector<const RankClass*> fullest_by_stage(const Prediction& prediction) {
   std::map<std::int32_t, const RankClass*> fullest;
   for (const RankClass& rank_class : prediction.rank_classes) {
@@ -178,7 +183,8 @@ HeadlineParts headline_parts(const Scenario& scenario) {
   const Training& training = scenario.training;
   HeadlineParts out;
   out.model = scenario.model.name.empty() ? "model" : scenario.model.name;
-  out.gpus = counted_text(scenario.cluster.gpus(), "GPU");
+  out.gpus = counted_text(scenario.whole_cluster().gpus(), "GPU");
+  if (scenario.all_islands) out.gpus += fmt::format(" in {} islands", scenario.islands());
   out.cluster = scenario.cluster.spec.name;
   out.accelerator = scenario.cluster.spec.accelerator.title;
   for (const Accelerator& other : scenario.cluster.spec.other_accelerators) {
@@ -191,6 +197,7 @@ HeadlineParts headline_parts(const Scenario& scenario) {
                            training.lora_rank);
   }
   out.sequences = counted_text(training.global_batch, "sequence");
+  if (scenario.all_islands) out.sequences += " an island";
   out.length = counted_text(training.sequence_length, "token");
   return out;
 }

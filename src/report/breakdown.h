@@ -36,6 +36,9 @@ std::vector<TimePart> steps_of(const Waterfall& waterfall);
 // The largest steps beyond the ideal one, largest first, those of under 1 % of `total` left out.
 std::vector<TimePart> largest_losses(const Waterfall& waterfall, Seconds total, std::size_t count);
 
+// How many categories of memory files and charts have: the last one only with outer steps.
+int memory_categories(const Prediction& prediction);
+
 // The class of each stage with the largest device memory, by stage.
 std::vector<const RankClass*> fullest_by_stage(const Prediction& prediction);
 

@@ -33,7 +33,7 @@ Json plan(const CompareReport& report, const ComparedPoint& point, std::size_t p
   Json out{{"place", place}, {"varied", varied(report, point)}};
   put_layout(out, *point.scenario);
   out["cluster"] = {{"base", point.scenario->cluster.spec.name},
-                    {"gpus", point.scenario->cluster.gpus()}};
+                    {"gpus", point.scenario->whole_cluster().gpus()}};
   out["reason"] =
       place == 1 ? std::string() : difference_text(*point.scenario, *point.prediction, best);
   out["prediction"] = std::move(prediction);
@@ -74,13 +74,13 @@ void put_front(const CompareReport& report, const std::vector<std::size_t>& orde
     const Prediction& p = *point.prediction;
     if (!p.fits) break;  // the rest does not either
     figures.push_back({p.step_time.value(), static_cast<double>(p.peak_device),
-                       static_cast<double>(point.scenario->cluster.gpus())});
+                       static_cast<double>(point.scenario->whole_cluster().gpus())});
   }
   for (const std::size_t at : pareto_front(figures)) {
     const ComparedPoint& point = report.points[order[at]];
     Json entry{{"step_time_s", point.prediction->step_time.value()},
                {"peak_device_bytes", point.prediction->peak_device},
-               {"gpus", point.scenario->cluster.gpus()},
+               {"gpus", point.scenario->whole_cluster().gpus()},
                {"varied", varied(report, point)}};
     put_layout(entry, *point.scenario);
     out["pareto"].push_back(std::move(entry));
@@ -153,7 +153,7 @@ Written compare_csv(const CompareReport& report) {
     cells.insert(cells.end(), point.values.begin(), point.values.end());
     if (point.prediction) {
       const Prediction& p = *point.prediction;
-      cells.push_back(std::to_string(point.scenario->cluster.gpus()));
+      cells.push_back(std::to_string(point.scenario->whole_cluster().gpus()));
       cells.emplace_back(p.fits ? "true" : "false");
       for (const FigureCell& cell : figure_cells(kComparedRows, p)) cells.push_back(cell.exact());
       for (const TimePart& part : parts_of(mean_time(p))) {

@@ -23,7 +23,7 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 double gpus(const ComparedPoint& point) {
-  return static_cast<double>(point.scenario->cluster.gpus());
+  return static_cast<double>(point.scenario->whole_cluster().gpus());
 }
 
 TextTable grid(const CompareReport& report) {

@@ -9,6 +9,7 @@
 #include "core/text/escape.h"
 #include "operation/memory_parts.h"
 #include "predict/prediction.h"
+#include "report/breakdown.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
 
@@ -18,7 +19,8 @@ Written memory_timeline_csv(const Prediction& prediction) {
   fmt::memory_buffer out;
   const auto write = std::back_inserter(out);
   fmt::format_to(write, "ranks,stage,time_s");
-  for (int i = 0; i < kMemoryCategories; ++i) {
+  const int categories = memory_categories(prediction);
+  for (int i = 0; i < categories; ++i) {
     fmt::format_to(write, ",{}_bytes", name_of(static_cast<MemoryCategory>(i)));
   }
   fmt::format_to(write, ",allocated_bytes\n");
@@ -27,7 +29,9 @@ Written memory_timeline_csv(const Prediction& prediction) {
         prediction.rank_classes[static_cast<std::size_t>(sample.rank_class)];
     fmt::format_to(write, "{},{},{}", csv_cell(ranks_text(rank_class.ranks)), rank_class.stage,
                    sample.at.value());
-    for (const ByteCount bytes : sample.parts) fmt::format_to(write, ",{}", bytes);
+    for (int i = 0; i < categories; ++i) {
+      fmt::format_to(write, ",{}", sample.parts[static_cast<std::size_t>(i)]);
+    }
     fmt::format_to(write, ",{}\n", total(sample.parts));
   }
   return Written::escaped(fmt::to_string(out));
@@ -38,7 +42,8 @@ Written memory_timeline_json(const Prediction& prediction) {
   out["stepcast_memory_timeline"] = 1;
   out["device_memory_bytes"] = prediction.device_memory;
   out["columns"] = {"time_s"};
-  for (int i = 0; i < kMemoryCategories; ++i) {
+  const int categories = memory_categories(prediction);
+  for (int i = 0; i < categories; ++i) {
     out["columns"].push_back(fmt::format("{}_bytes", name_of(static_cast<MemoryCategory>(i))));
   }
   out["classes"] = Json::array();

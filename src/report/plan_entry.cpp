@@ -37,7 +37,8 @@ Json plan_entry(const Planner& planner, const FoundLayout& found, const RunOutlo
   planner.space().put(found.choice, scenario);
   Json out;
   put_layout(out, scenario);
-  out["cluster"] = {{"base", scenario.cluster.spec.name}, {"gpus", scenario.cluster.gpus()}};
+  out["cluster"] = {{"base", scenario.cluster.spec.name},
+                    {"gpus", scenario.whole_cluster().gpus()}};
   out["prediction"] = prediction_object(scenario, found.prediction);
   out["interval_s"] = {found.prediction.step_time_low.value(),
                        found.prediction.step_time_high.value()};

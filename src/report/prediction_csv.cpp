@@ -41,7 +41,7 @@ void add_scenario(CsvLine& line, const Scenario& scenario) {
   const Layout& layout = scenario.layout;
   line.add("model", scenario.model.name);
   line.add("cluster", scenario.cluster.spec.name);
-  line.add("gpus", scenario.cluster.gpus());
+  line.add("gpus", scenario.whole_cluster().gpus());
   line.add("framework", std::string(name_of(scenario.training.framework)));
   line.add("precision", std::string(name_of(scenario.training.precision)));
   line.add("global_batch", scenario.training.global_batch);

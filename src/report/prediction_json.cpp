@@ -33,7 +33,7 @@ Json time_object(const TimeParts& parts) {
 
 namespace {
 
-Json class_object(const RankClass& rank_class) {
+Json class_object(const RankClass& rank_class, int categories) {
   Json out;
   out["ranks"] = ranks_text(rank_class.ranks);
   out["count"] = rank_class.ranks.size();
@@ -44,7 +44,7 @@ Json class_object(const RankClass& rank_class) {
   out["peak_memory_bytes"] = rank_class.peak_memory;
   put(out, "peak_at_s", rank_class.peak_at.value());
   Json& memory = out["memory_bytes"] = Json::object();
-  for (int i = 0; i < kMemoryCategories; ++i) {
+  for (int i = 0; i < categories; ++i) {
     memory[name_of(static_cast<MemoryCategory>(i))] =
         rank_class.memory[static_cast<std::size_t>(i)];
   }
@@ -75,6 +75,23 @@ Json collective_object(const SentCollective& one) {
   out["provenance"] = name_of(one.provenance);
   out["bound_by"] = one.bound_by;
   put(out, "full", one.full);
+  return out;
+}
+
+Json outer_object(const OuterSteps& stated, const OuterStep& outer) {
+  Json out;
+  out["islands"] = outer.islands;
+  out["every"] = stated.every;
+  out["fragments"] = stated.fragments;
+  out["overlap_steps"] = stated.overlap_steps;
+  put(out, "inner_step_time_s", outer.inner_step.value());
+  put(out, "message_s", outer.message.value());
+  put(out, "exposed_s", outer.exposed.value());
+  put(out, "update_s", outer.update.value());
+  put(out, "sent_bytes", outer.sent.value());
+  put(out, "to_hide_bytes_per_s", outer.to_hide.value());
+  out["bound_by"] = outer.bound_by;
+  put(out, "full", outer.full);
   return out;
 }
 
@@ -113,7 +130,7 @@ Json prediction_object(const Scenario& scenario, const Prediction& prediction) {
   if (prediction.peak_host > 0) out["peak_host_bytes"] = prediction.peak_host;
   out["rank_classes"] = Json::array();
   for (const RankClass& rank_class : prediction.rank_classes) {
-    out["rank_classes"].push_back(class_object(rank_class));
+    out["rank_classes"].push_back(class_object(rank_class, memory_categories(prediction)));
   }
   out["critical_path"] = Json::array();
   for (const PathStep& step : prediction.critical_path) {
@@ -121,6 +138,9 @@ Json prediction_object(const Scenario& scenario, const Prediction& prediction) {
     entry["what"] = step.what;
     put(entry, "time_s", step.time.value());
     out["critical_path"].push_back(std::move(entry));
+  }
+  if (prediction.outer.islands > 0) {
+    out["outer"] = outer_object(scenario.training.outer, prediction.outer);
   }
   if (!prediction.collectives.empty()) {
     out["collectives"] = Json::array();

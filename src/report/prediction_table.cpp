@@ -194,6 +194,32 @@ TextTable path_table(const Prediction& prediction) {
   return table;
 }
 
+TextTable outer_table(const Scenario& scenario, const Prediction& prediction) {
+  const OuterSteps& stated = scenario.training.outer;
+  const OuterStep& outer = prediction.outer;
+  const double every = static_cast<double>(stated.every);
+  TextTable table({{"outer step", Align::kLeft}, {""}});
+  table.add_row({"inner step", time_text(outer.inner_step)});
+  const std::string of =
+      stated.fragments > 1 ? fmt::format(" of {} fragments", stated.fragments) : std::string();
+  table.add_row(
+      {"sent out of an island" + of, fmt::format("{:.4g} GB", outer.sent.value() * 1e-9)});
+  table.add_row({stated.fragments > 1 ? "a fragment's meeting takes" : "the meeting takes",
+                 time_text(outer.message)});
+  if (!outer.bound_by.empty()) {
+    table.add_row(
+        {"bound by", fmt::format("{} ({} of it)", outer.bound_by, percent_text(outer.full, 0))});
+  }
+  if (stated.overlap_steps > 0) {
+    table.add_row({fmt::format("beside {} steps it needs", stated.overlap_steps),
+                   fmt::format("{:.4g} Gb/s", outer.to_hide.value() * 8e-9)});
+  }
+  table.add_row({fmt::format("exposed, once in {} steps", stated.every), time_text(outer.exposed)});
+  table.add_row({"outer update", time_text(outer.update)});
+  table.add_row({"mean step is longer by", time_text((outer.exposed + outer.update) / every)});
+  return table;
+}
+
 std::string provenance_text(const Prediction& prediction) {
   std::string out;
   for (int i = 0; i < kProvenances; ++i) {
@@ -222,6 +248,10 @@ Written prediction_table(const Scenario& scenario, const Prediction& prediction,
   out += shown(time_table(prediction, !markdown), form);
   out += heading("From ideal FLOP time to step time", form);
   out += shown(waterfall_table(prediction, !markdown), form);
+  if (prediction.outer.islands > 0) {
+    out += heading(fmt::format("Outer steps of {} islands", prediction.outer.islands), form);
+    out += shown(outer_table(scenario, prediction), form);
+  }
   out += heading("Memory in GiB at the peak, fullest rank of each stage", form);
   out += shown(memory_table(prediction), form);
   if (!prediction.critical_path.empty()) {

@@ -252,7 +252,7 @@ class TraceWriter {
       out_.append(
           "{{\"ph\": \"C\", \"name\": \"memory bytes\", \"pid\": {}, \"ts\": {}, \"args\": {{",
           pid(sample.rank_class), trace_time(picoseconds(sample.at)));
-      for (int i = 0; i < kMemoryCategories; ++i) {
+      for (int i = 0; i < memory_categories(prediction_); ++i) {
         out_.append("{}\"{}\": {}", i > 0 ? ", " : "",
                     stepcast::name_of(static_cast<MemoryCategory>(i)),
                     sample.parts[static_cast<std::size_t>(i)]);

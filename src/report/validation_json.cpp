@@ -21,7 +21,7 @@ void put_spread(Json& out, std::string name, const Spread& spread) {
 
 Json memory_object(const MemoryParts& memory) {
   Json out;
-  for (int i = 0; i < kMemoryCategories; ++i) {
+  for (int i = 0; i < static_cast<int>(MemoryCategory::kOuter); ++i) {  // no run has outer steps
     out[name_of(static_cast<MemoryCategory>(i))] = memory[static_cast<std::size_t>(i)];
   }
   return out;

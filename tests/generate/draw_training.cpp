@@ -162,6 +162,33 @@ void draw_software(Draw& draw, Sketch& s) {
   if (draw.chance(0.1)) s.set("software.NCCL_PROTO", draw.word({"simple", "^ll128", "LL,Simple"}));
 }
 
+// What was drawn is one island of a larger cluster.
+void draw_outer_steps(Draw& draw, Sketch& s) {
+  const ClusterSpec& spec = s.cluster.spec;
+  json& cluster = s.file["cluster"];
+  const bool whole = cluster.is_object() && cluster.contains("nodes") && !spec.is_graph &&
+                     spec.failed.empty() && spec.other_gpus.empty() && spec.sites == 1 &&
+                     spec.nics_per_node > 0 && spec.gpus == spec.nodes * spec.gpus_per_node;
+  if (!s.framework->outer_steps || !whole || !draw.chance(0.2)) return;
+  const std::int64_t islands = draw.number({2, 3, 4});
+  cluster["nodes"] = spec.nodes * islands;
+  cluster["nvlink_domain_nodes"] = std::min(spec.nvlink_domain_nodes, spec.nodes);
+  if (draw.chance(0.5)) {
+    cluster["sites"] = islands;
+    cluster["wan"] = "10 Gb/s";
+    cluster["wan_latency"] = "20 ms";
+  }
+  s.set("training.outer.islands", islands);
+  const std::int64_t every = draw.number({4, 30, 500});
+  s.set("training.outer.every", every);
+  if (draw.chance(0.5)) s.set("training.outer.precision", draw.word({"fp32", "bf16", "fp4"}));
+  if (draw.chance(0.5)) s.set("training.outer.overlap_steps", draw.below(every));
+  if (draw.chance(0.5)) {
+    s.set("training.outer.fragments", 1 + draw.below(std::min(s.model.layers, every)));
+  }
+  if (draw.chance(0.3)) s.set("training.outer.host", draw.chance(0.5));
+}
+
 void draw_training(Draw& draw, Sketch& s) {
   draw_fp8(draw, s);
   draw_narrow(draw, s);
@@ -180,6 +207,7 @@ void draw_training(Draw& draw, Sketch& s) {
       s.framework->stores_fp8_inputs && s.model.mlp == Mlp::kSwiglu && !s.fuses_experts;
   if (draw.chance(0.2)) s.set("training.fp8_activation_input", stores_fp8 && draw.chance(0.7));
   if (draw.chance(0.15)) s.set("training.record_streams", draw.chance(0.6));
+  draw_outer_steps(draw, s);
 }
 
 }  // namespace stepcast::generate

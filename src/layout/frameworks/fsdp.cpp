@@ -12,6 +12,7 @@ namespace {
 // Sharded parameters without other parallelism are what FSDP is for, and the trainers of adapters
 // (PEFT, torchtune) run PyTorch on one GPU or FSDP on several.
 bool default_for(const Training& training, const Layout& layout) {
+  if (training.outer.any()) return true;  // no other framework has them
   return (layout.zero == 3 || training.trains_adapters()) && layout.tp == 1 && layout.pp == 1;
 }
 
@@ -94,7 +95,7 @@ extern const FrameworkTraits kFsdp = {
     .name = "fsdp",
     .trainers = kFsdpTrainers,
     .default_for = default_for,
-    .default_when = "tp = pp = 1 and zero is 3 or adapters are trained",
+    .default_when = "tp = pp = 1 and zero is 3 or adapters are trained, or islands train apart",
     .zero = 3,
     // torch.compile is opt-in in PyTorch, torchtitan (compile.enable) and llm-foundry
     // (compile_config).
@@ -106,6 +107,7 @@ extern const FrameworkTraits kFsdp = {
     .offers_pipeline_overlap = offers,
     .context_methods = kContextMethods,
     .shards_in_groups = true,  // a mesh of two dimensions
+    .outer_steps = true,       // torchft's DiLoCo and its fragments (torchtitan, semi_sync_method)
     .recomputes_operations = true,
     .has_muon = true,
     .muon_modes = kMuonModes,

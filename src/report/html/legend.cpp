@@ -28,6 +28,8 @@ const char* css_class_of(MemoryCategory category) {
       return "buffers";
     case MemoryCategory::kWorkspace:
       return "workspace";
+    case MemoryCategory::kOuter:
+      return "states";
   }
   return "residual";
 }

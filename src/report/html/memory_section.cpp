@@ -25,6 +25,7 @@ std::vector<Part> parts_of(const RankClass& rank_class) {
   std::vector<Part> out;
   for (int i = 0; i < kMemoryCategories; ++i) {
     const auto category = static_cast<MemoryCategory>(i);
+    if (category == MemoryCategory::kOuter && rank_class.memory.back() == 0) continue;
     out.push_back({name_of(category), css_class_of(category),
                    rank_class.memory[static_cast<std::size_t>(i)]});
   }

@@ -100,7 +100,7 @@ void add_figures(const CompareReport& report, const ComparedPoint& point,
   cells.emplace_back(figures.front().text(), figures.front().value);
   if (report.scaling != Scaling::kNone) {
     const ScalingFigures scaled = scaling_of(report, point);
-    const auto gpus = static_cast<double>(point.scenario->cluster.gpus());
+    const auto gpus = static_cast<double>(point.scenario->whole_cluster().gpus());
     cells.emplace_back(fmt::format("{:.0f}", gpus), gpus);
     cells.emplace_back(fmt::format("{:.2f}", scaled.speed_up), scaled.speed_up);
     cells.emplace_back(percent_text(scaled.efficiency), scaled.efficiency);

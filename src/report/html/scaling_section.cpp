@@ -14,7 +14,7 @@ namespace stepcast::html {
 namespace {
 
 double gpus(const ComparedPoint& point) {
-  return static_cast<double>(point.scenario->cluster.gpus());
+  return static_cast<double>(point.scenario->whole_cluster().gpus());
 }
 
 // The number of GPUs runs along the axis; every combination of the other keys is a curve.
