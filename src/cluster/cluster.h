@@ -64,6 +64,7 @@ struct ClusterSpec {
   BytesPerSecond wan_bandwidth;            // of a site and direction, between sites
   Seconds wan_latency;                     // one way, from a site's top switch to another's
   Fabric fabric = {};
+  std::int64_t of_nodes = 0;               // of a larger cluster, whose graph it has (part_of())
   CpuVendor cpu = CpuVendor::kIntel;
   ByteCount host_memory = 0;             // of a node; 0: not stated
   BytesPerSecond host_memory_bandwidth;  // of a node, all sockets; 0: host_of() has it
@@ -80,7 +81,7 @@ struct ClusterSpec {
   std::vector<std::string> sources;
   std::string notes;
 
-  std::int64_t nodes_per_site() const { return nodes / sites; }
+  std::int64_t nodes_per_site() const { return (of_nodes > 0 ? of_nodes : nodes) / sites; }
   // GPUs that reach each other without the network, if that many are in use.
   std::int64_t gpus_per_domain() const { return gpus_per_node * nvlink_domain_nodes; }
   // Whether there are more devices than cores to compute on.

@@ -52,6 +52,14 @@ const char* name_of(LinkKind kind) {
 
 Topology::Topology() : routes_(std::make_shared<RouteTable>()) {}
 
+Topology Topology::with_devices(const std::vector<DeviceId>& devices) const {
+  Topology out = *this;
+  out.routes_ = std::make_shared<RouteTable>();
+  out.gpus_.clear();
+  for (const DeviceId device : devices) out.gpus_.push_back(gpus_[device.index()]);
+  return out;
+}
+
 VertexId Topology::add_vertex(Vertex vertex, std::string name) {
   const VertexId id(vertices_.size());
   if (vertex.kind == VertexKind::kGpu) gpus_.push_back(id);

@@ -19,6 +19,7 @@ bool is_between_sites(const FailedPart& failed) {
 }  // namespace
 
 std::string why_no_islands(const ClusterSpec& whole, std::int64_t islands) {
+  if (whole.of_nodes > 0) return "a cluster that other jobs share";
   if (whole.is_graph) return "a cluster that is given by its graph";
   if (!whole.other_gpus.empty()) return "GPUs of several kinds";
   for (const FailedPart& failed : whole.failed) {

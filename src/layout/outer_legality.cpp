@@ -57,6 +57,10 @@ void check_outer_steps(const Scenario& s, const Stated& stated, Findings& findin
   }
   check_framework(s, findings);
   check_meetings(s, findings);
+  if (s.cluster.spec.of_nodes > 0) {
+    findings.unsupported(kIslands, "training in islands beside other jobs is", "leave one out");
+    return;
+  }
   if (!findings.trusts({"cluster"}) || s.all_islands) return;
   findings.illegal(kIslands,
                    fmt::format("{} alike do not come of {}", outer.islands,

@@ -10,14 +10,20 @@
 namespace stepcast {
 
 SortedJson to_json(const Scenario& scenario) {
-  SortedJson out = {{"stepcast", 1},
-                    {"model", to_native_json(scenario.model)},
-                    {"cluster", to_json(scenario.whole_cluster())},
-                    {"training", write_keys(scenario, training_keys())},
-                    {"layout", write_keys(scenario, layout_keys())}};
+  SortedJson out = {
+      {"stepcast", 1},
+      {"model", to_native_json(scenario.model)},
+      {"cluster", to_json(scenario.fabric ? *scenario.fabric : scenario.whole_cluster())},
+      {"training", write_keys(scenario, training_keys())},
+      {"layout", write_keys(scenario, layout_keys())}};
   if (!scenario.profile.empty()) out["profile"] = scenario.profile;
   if (const NcclSettings& nccl = scenario.cluster.spec.nccl; !nccl.empty()) {
     out["software"] = to_json(nccl);
+  }
+  for (const OtherJob& other : scenario.other_jobs) {
+    SortedJson job = to_json(*other.scenario);
+    for (const char* of_all : {"cluster", "software"}) job.erase(of_all);
+    out["other_jobs"].push_back({{"nodes", other.nodes}, {"scenario", std::move(job)}});
   }
   if (scenario.run) out["run"] = to_json(*scenario.run);
   return out;

@@ -8,6 +8,7 @@
 #include "core/row_types.h"
 #include "layout/data_folders.h"
 #include "layout/legality.h"
+#include "layout/other_jobs.h"
 #include "layout/read_scenario.h"
 #include "layout/scenario_input.h"
 #include "model/import_model.h"
@@ -47,19 +48,64 @@ std::optional<Cluster> read_scenario_cluster(ObjectReader& object, JsonDocument&
   return document.errors().size() == before ? std::optional(std::move(cluster)) : std::nullopt;
 }
 
+// Who reads a scenario, and for what.
+struct Reading {
+  const OpenKeys& open;
+  bool to_forecast;
+  const Cluster* given = nullptr;  // the part of a fabric that another job has
+};
+
 Result<OpenScenario> read_document(JsonDocument& document, const DataFolders& folders,
-                                   const OpenKeys& open, bool to_forecast) {
+                                   const Reading& reading);
+
+// Jobs beside this one, which keeps the rest of the cluster. They need it whole, and a search would
+// replay them for every layout.
+std::vector<OtherJob> read_jobs_beside(ObjectReader& object, JsonDocument& document,
+                                       const DataFolders& folders, const Reading& reading,
+                                       std::optional<Cluster>& cluster) {
+  const auto list = object.value("other_jobs");
+  if (!list) return {};
+  if (reading.given != nullptr || reading.open) {
+    list->fail(ErrorCode::kNotSupported,
+               reading.open ? "a search beside other jobs is not supported yet"
+                            : "a job beside another one has no other jobs of its own",
+               "leave it out");
+    return {};
+  }
+  if (!cluster) return {};
+  return read_other_jobs(*list, document, *cluster, [&](JsonDocument& other, const Cluster& part) {
+    const OpenKeys none;
+    auto read = read_document(other, folders, {none, reading.to_forecast, &part});
+    return read ? Result<Scenario>(std::move(read->scenario))
+                : Result<Scenario>(failure(read.error()));
+  });
+}
+
+Result<OpenScenario> read_document(JsonDocument& document, const DataFolders& folders,
+                                   const Reading& reading) {
+  const OpenKeys& open = reading.open;
+  const bool to_forecast = reading.to_forecast;
   ObjectReader object(document.root());
   if (!document.ok() || !object.is_format("stepcast", 1)) return failure(document.errors());
 
   OpenScenario out;
   auto model = read_scenario_model(object, document, folders);
-  auto cluster = read_scenario_cluster(object, document, folders);
+  std::optional<Cluster> cluster;
+  if (reading.given != nullptr) {
+    object.ignore("cluster");
+    object.ignore("software");
+    cluster = *reading.given;
+  } else {
+    cluster = read_scenario_cluster(object, document, folders);
+  }
   const std::string profile = object.text("profile").value_or("");
-  if (const auto value = object.value("software")) {
+  if (const auto value = object.value("software"); value && reading.given == nullptr) {
     const NcclSettings nccl = read_software(*value);
     if (cluster) cluster->spec.nccl = nccl;
   }
+  std::shared_ptr<const Cluster> fabric;
+  if (cluster && object.has("other_jobs")) fabric = std::make_shared<const Cluster>(*cluster);
+  std::vector<OtherJob> others = read_jobs_beside(object, document, folders, reading, cluster);
   if (const auto value = object.required("training")) {
     read_keys(*value, training_keys(), out.stated);
   }
@@ -80,6 +126,10 @@ Result<OpenScenario> read_document(JsonDocument& document, const DataFolders& fo
   out.scenario = resolve(model ? std::move(*model) : Model{},
                          cluster ? std::move(*cluster) : Cluster{}, out.stated);
   out.scenario.profile = profile;
+  if (!others.empty()) {
+    out.scenario.fabric = std::move(fabric);
+    out.scenario.other_jobs = std::move(others);
+  }
   out.scenario.run = run;
   check_legality(out.scenario, out.stated, findings);
   if (to_forecast) check_support(out.scenario, findings);
@@ -116,16 +166,16 @@ std::int64_t Scenario::padded_vocab() const {
 }
 
 Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folders) {
-  return scenario_of(read_document(document, folders, {}, true));
+  return scenario_of(read_document(document, folders, {{}, true}));
 }
 
 Result<Scenario> read_legal_scenario(JsonDocument& document, const DataFolders& folders) {
-  return scenario_of(read_document(document, folders, {}, false));
+  return scenario_of(read_document(document, folders, {{}, false}));
 }
 
 Result<OpenScenario> read_open_scenario(JsonDocument& document, const DataFolders& folders,
                                         const OpenKeys& open) {
-  return read_document(document, folders, open, true);
+  return read_document(document, folders, {open, true});
 }
 
 Rows DataFolders::fields() {

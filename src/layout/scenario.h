@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cluster/cluster.h"
 #include "layout/run_settings.h"
@@ -15,6 +16,14 @@
 
 namespace stepcast {
 
+struct Scenario;
+
+// Another job on other nodes of the fabric, which runs all the time that the first one does.
+struct OtherJob {
+  std::string nodes;  // "2-3,6"
+  std::shared_ptr<const Scenario> scenario;
+};
+
 struct Scenario : Settings {
   Model model;
   Cluster cluster;
@@ -22,6 +31,9 @@ struct Scenario : Settings {
   std::shared_ptr<const Cluster> all_islands;  // `cluster` is one of them; null: it is the whole
   std::string profile;  // "" = the device's own, "none" = data sheet, or a name or path
 
+  // With other jobs `cluster` has the nodes that they leave, and this is all of it.
+  std::shared_ptr<const Cluster> fabric;
+  std::vector<OtherJob> other_jobs;
   const Cluster& whole_cluster() const { return all_islands ? *all_islands : cluster; }
   std::int64_t islands() const { return all_islands ? training.outer.islands : 1; }
   std::int64_t micro_batches() const {

@@ -63,6 +63,7 @@ class Mechanisms {
     add(spec.gpus > spec.gpus_per_domain(), fmt::format("network {}", network));
     add(scenario_.whole_cluster().spec.sites > 1, "links between sites");
     add(scenario_.training.outer.any(), "outer steps");
+    add(!scenario_.other_jobs.empty(), "other jobs on the fabric");
     add(spec.nccl.is_newer,
         fmt::format("NCCL {}, forecast as 2.{}", spec.nccl.version, NcclSettings::kNewest));
   }

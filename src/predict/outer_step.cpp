@@ -17,12 +17,12 @@ namespace {
 
 // The outer update reads parameters, their old copy, the momentum and the mean gradient, and writes
 // three of these: in fp32.
-constexpr double kUpdateBytes = 7 * 4;
+constexpr double kOuterUpdateBytes = 7 * 4;
 
-class Meeting {
+class OuterMeeting {
  public:
-  Meeting(const Scenario& scenario, const Program& program, const RankGrid& grid,
-          const Pricing& pricing)
+  OuterMeeting(const Scenario& scenario, const Program& program, const RankGrid& grid,
+               const Pricing& pricing)
       : scenario_(scenario),
         outer_(scenario.training.outer),
         program_(program),
@@ -147,7 +147,7 @@ class Meeting {
       }
       most = std::max(most, elements);
     }
-    const Bytes moved(kUpdateBytes * static_cast<double>(most));
+    const Bytes moved(kOuterUpdateBytes * static_cast<double>(most));
     const ClusterSpec& spec = scenario_.cluster.spec;
     if (!outer_.host) return moved / spec.accelerator.memory_bandwidth;
     // Parameters go down and come back, and the ranks of a node share its memory.
@@ -168,7 +168,7 @@ class Meeting {
 
 OuterStep outer_step(const Scenario& scenario, const Program& program, const RankGrid& grid,
                      const Pricing& pricing, Seconds inner_step) {
-  return Meeting(scenario, program, grid, pricing).price(inner_step);
+  return OuterMeeting(scenario, program, grid, pricing).price(inner_step);
 }
 
 }  // namespace stepcast

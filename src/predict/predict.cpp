@@ -16,18 +16,16 @@
 #include "predict/check_replay.h"
 #include "predict/critical_path.h"
 #include "predict/interval.h"
+#include "predict/jobs_beside.h"
 #include "predict/link_use.h"
 #include "predict/mechanisms.h"
 #include "predict/memory_replay.h"
 #include "predict/prediction.h"
 #include "predict/pricing.h"
 #include "predict/record_trace.h"
-#include "predict/shared_links.h"
 #include "predict/simulation.h"
 #include "predict/step_samples.h"
-#include "predict/timed_orders.h"
 #include "predict/timeline.h"
-#include "program/block_groups.h"
 #include "program/check_causality.h"
 
 namespace stepcast {
@@ -39,14 +37,6 @@ constexpr std::int32_t kMaxSteps = 16;
 // full count then says more than kernels do by tens of per cent.
 constexpr std::int64_t kReadsCausal = 32768;
 constexpr double kCausalShare = 0.85;
-
-// One class for the rank, in no group and on no link.
-Symmetry class_of_one(RankId rank, const RankGrid& grid) {
-  Symmetry out;
-  out.class_of_rank.assign(static_cast<std::size_t>(grid.size()), 0);
-  out.ranks = {{rank}};
-  return out;
-}
 
 // Periodic: each class trails the others by as much as it did a step ago.
 bool periodic(const std::vector<std::vector<ClassTimeline>>& steps) {
@@ -103,8 +93,12 @@ class Predictor {
   Result<Prediction> run();
 
  private:
-  bool must_expand(const Program& program, const RankGrid& grid) const;
   Result<Simulation> settle(const SimulationInput& input);
+  bool has_others() const {
+    return !scenario_.other_jobs.empty() && options_.other_jobs && options_.contention &&
+           !options_.alone;
+  }
+  Result<Simulation> settle_beside(Job& own);
   void wait_for_critical();
   Seconds moment(const SimulationInput& input, const Simulation& simulation, std::size_t c,
                  const MemoryPeak& peak) const;
@@ -419,12 +413,48 @@ Result<void> Predictor::draw_samples(const SimulationInput& input, const Simulat
   return {};
 }
 
-// A collective inside a pass leaves a part of a rank's core to other ranks and streams. One macro
-// activity of kernels and collectives cannot express that.
-bool Predictor::must_expand(const Program& program, const RankGrid& grid) const {
-  if (!scenario_.cluster.spec.accelerator.is_cpu() || options_.alone) return false;
-  return std::ranges::any_of(groups_in_blocks(program),
-                             [&](AxisGroup group) { return grid.group_size(group) > 1; });
+// The jobs run together for some steps of this one.
+Result<Simulation> Predictor::settle_beside(Job& own) {
+  if (options_.samples.count > 0) {
+    return failure({ErrorCode::kNotSupported,
+                    "samples of a step beside other jobs are not supported", "", "other_jobs",
+                    "leave --samples out"});
+  }
+  PredictOptions apart = options_;
+  apart.other_jobs = apart.trace = apart.collectives = false;
+  const auto step_alone = [&](const Scenario& scenario, const Pricing& pricing) {
+    auto forecast = Predictor(scenario, pricing, apart).run();
+    return forecast ? Result<Seconds>(forecast->step_time)
+                    : Result<Seconds>(failure(forecast.error()));
+  };
+  std::vector<std::unique_ptr<Job>> others;
+  std::vector<Job*> jobs = {&own};
+  std::vector<Seconds> alone;
+  for (std::size_t j = 0; j <= scenario_.other_jobs.size(); ++j) {
+    const Scenario& scenario = j == 0 ? scenario_ : *scenario_.other_jobs[j - 1].scenario;
+    const Pricing& pricing = j == 0 ? pricing_ : *pricing_.other_jobs[j - 1];
+    const auto step = step_alone(scenario, pricing);
+    if (!step) return failure(step.error());
+    alone.push_back(*step);
+    if (j == 0) continue;
+    auto job = Job::make(scenario, pricing, apart);
+    if (!job) return failure(job.error());
+    others.push_back(std::move(*job));
+    jobs.push_back(others.back().get());
+  }
+  fold_together(jobs);
+  for (Job* job : jobs) job->price();
+  auto joint = replay_together(jobs, alone);
+  if (!joint) return failure(joint.error());
+  last_ = std::move(joint->timeline);
+  wait_for_critical();
+  std::vector<Seconds> steps = {sim::seconds(last_.front().step_end - last_.front().step_begin)};
+  steps.insert(steps.end(), joint->steps.begin(), joint->steps.end());
+  out_.beside = {alone.front(),
+                 std::move(joint->steps),
+                 {alone.begin() + 1, alone.end()},
+                 links_of_several(jobs, steps)};
+  return std::move(joint->simulation);
 }
 
 Result<void> Predictor::keep_trace(const SimulationInput& input, const Simulation& simulation) {
@@ -442,55 +472,30 @@ Result<void> Predictor::keep_trace(const SimulationInput& input, const Simulatio
 }
 
 Result<Prediction> Predictor::run() {
-  const auto affordable = afford_program(scenario_);
-  if (!affordable) return failure(affordable.error());
-  const HeldMemory held(*affordable);
-  const RankGrid grid(scenario_.layout);
-  const Program program = lower(scenario_, timed_orders(scenario_, pricing_));
+  auto made = Job::make(scenario_, pricing_, options_);
+  if (!made) return failure(made.error());
+  Job& job = **made;
   end_if_stopped();
   const bool alone = options_.alone.has_value();
-  const RepeatedUnits units = options_.fold ? pricing_.units : RepeatedUnits{};
-  const auto place = [&](const Stamps& stamps) {
-    return alone ? Traffic{{grid.size(), 0}, {}, {}}
-                 : place_traffic(scenario_, program, grid, pricing_.collectives, stamps, units);
-  };
-  Traffic traffic = place(kNoStamps);
-  const Stamps stamps = find_stamps(scenario_, program, grid, traffic, pricing_);
-  if (!stamps.empty()) traffic = place(stamps);
-  const Symmetry symmetry =
-      alone ? class_of_one(*options_.alone, grid)
-            : find_symmetry(scenario_, grid, traffic, pricing_.collectives, options_.fold);
-  end_if_stopped();
-  const SendsInPasses sends = alone                 ? SendsInPasses::kNothing
-                              : options_.contention ? SendsInPasses::kBesideSiblings
-                                                    : SendsInPasses::kApart;
-  const RunCosts costs(scenario_, program, grid, symmetry, pricing_.kernels, pricing_.collectives,
-                       sends);
-  const SimulationInput input{scenario_,
-                              program,
-                              grid,
-                              traffic,
-                              symmetry,
-                              costs,
-                              profile_.host[scenario_.training.framework],
-                              options_.expand || must_expand(program, grid),
-                              options_.contention,
-                              alone,
-                              profile_.sms_per_channel,
-                              stamps,
-                              profile_.host_memory,
-                              options_.check};
-  if (options_.check) check_program(program, grid);
-  end_if_stopped();
-  auto simulation = settle(input);
+  if (options_.check) check_program(job.program(), job.grid());
+  if (!has_others()) {
+    job.place();
+    job.fold();
+    end_if_stopped();
+    job.price();
+    end_if_stopped();
+  }
+  auto simulation = has_others() ? settle_beside(job) : settle(job.input());
   if (!simulation) return failure(simulation.error());
+  const SimulationInput& input = job.input();
   out_.simulated_tasks = simulation->task_count;
   read_classes(input, *simulation);
   read_times(input, *simulation);
   read_bubble();
-  add_outer_steps(program, grid);
+  add_outer_steps(job.program(), job.grid());
   out_.alone = options_.alone;
-  if (!alone) read_rates(program);  // one rank's step says little of how many tokens all get done
+  if (!alone)
+    read_rates(job.program());  // one rank's step says little of how many tokens all get done
   read_memory();
   if (options_.collectives && !alone) {
     out_.collectives = sent_collectives(input, pricing_.collectives);

@@ -15,6 +15,7 @@
 #include "cost/provenance.h"
 #include "operation/memory_parts.h"
 #include "operation/phase.h"
+#include "predict/beside.h"
 #include "predict/outer_step.h"
 #include "predict/sent_collectives.h"
 #include "predict/time_parts.h"
@@ -147,6 +148,7 @@ struct Prediction {
   std::vector<SentCollective> collectives;  // with PredictOptions::collectives
   StepSamples samples;                      // with PredictOptions::samples
   OuterStep outer;
+  JobsBeside beside;
 };
 
 #ifdef STEPCAST_CHECK_CAUSES
@@ -162,6 +164,7 @@ struct PredictOptions {
   bool kernels = true;       // a trace also has those inside its passes
   bool collectives = false;  // lists what the step sends, and how
   bool contention = true;    // false: transfers do not share links, each goes as if alone
+  bool other_jobs = true;    // false: the scenario's other jobs do not run
   // This rank as it runs without the others: transfers are neither issued nor take time, and every
   // message is there at once. Its kernels, host and memory are those that it has among them.
   std::optional<RankId> alone = {};

@@ -55,7 +55,15 @@ Result<std::unique_ptr<Pricing>> make_pricing(const Scenario& scenario, const Da
                   {scenario.cluster, folders.profiles, profile->mpi, profile->nccl, tuned_for},
                   std::move(*errors),
                   find_units(scenario.cluster.topology, scenario.cluster.spec.gpus_per_domain()),
+                  {},
                   nullptr});
+  // Jobs that share a fabric fold together, link by link (predict/job.h).
+  if (scenario.cluster.spec.of_nodes > 0) pricing->units = {};
+  for (const OtherJob& other : scenario.other_jobs) {
+    auto priced = make_pricing(*other.scenario, folders, own_kernels);
+    if (!priced) return failure(priced.error());
+    pricing->other_jobs.push_back(std::move(*priced));
+  }
   if (scenario.all_islands) {
     pricing->between = std::make_unique<CollectiveCosts>(*scenario.all_islands, folders.profiles,
                                                          profile->mpi, profile->nccl, tuned_for);

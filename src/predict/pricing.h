@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "cluster/repeated_units.h"
 #include "core/result.h"
@@ -21,7 +22,8 @@ struct Pricing {
   KernelCosts kernels;
   CollectiveCosts collectives;
   MeasuredErrors errors;
-  RepeatedUnits units;                       // of the cluster
+  RepeatedUnits units;  // of the cluster
+  std::vector<std::unique_ptr<Pricing>> other_jobs;
   std::unique_ptr<CollectiveCosts> between;  // islands, on all of them; null: there is one
 };
 

@@ -128,9 +128,10 @@ class StampFinder {
         most_(scenario.cluster.topology.links(), traffic.orbits),
         own_(static_cast<std::size_t>(traffic.orbits.link_orbits()), 0) {}
 
-  Stamps find();
+  Stamps find(const std::vector<double>& foreign);
 
  private:
+  void add_foreign(const std::vector<double>& foreign);
   void find_traffic_beside();
   void add_passes_of_stages();
   void add_collective(const Role& role, InstructionIndex i);
@@ -449,9 +450,21 @@ void StampFinder::join_pairs() {
   }
 }
 
-Stamps StampFinder::find() {
+// Other jobs send at any time of a step, for as long as it lasts.
+void StampFinder::add_foreign(const std::vector<double>& foreign) {
+  for (std::size_t l = 0; l < foreign.size(); ++l) {
+    if (foreign[l] > 0) sum_.add({{LinkId(l), foreign[l]}}, 1, 1);
+  }
+  if (std::vector<LinkUse> use = sum_.take(); !use.empty()) {
+    constexpr Seconds kAlways{1e12};
+    beside_.push_back({std::move(use), -1, kAlways, {}, {}});
+  }
+}
+
+Stamps StampFinder::find(const std::vector<double>& foreign) {
   find_traffic_beside();
   add_passes_of_stages();
+  add_foreign(foreign);
   if (beside_.empty()) return {};
   windows_.resize(program_.roles.size());
   for (const Role& role : program_.roles) {
@@ -514,10 +527,11 @@ std::vector<TransferWindow> transfer_windows(const Role& role) {
 }
 
 Stamps find_stamps(const Scenario& scenario, const Program& program, const RankGrid& grid,
-                   const Traffic& traffic, const Pricing& pricing) {
+                   const Traffic& traffic, const Pricing& pricing,
+                   const std::vector<double>& foreign) {
   // Ranks on processors run kernel by kernel, and what they send is no load on a link of its own.
   if (scenario.cluster.spec.accelerator.is_cpu() || traffic.groups.empty()) return {};
-  return StampFinder(scenario, program, grid, traffic, pricing).find();
+  return StampFinder(scenario, program, grid, traffic, pricing).find(foreign);
 }
 
 }  // namespace stepcast

@@ -19,8 +19,10 @@ struct Program;
 struct Role;
 struct Scenario;
 
+// `foreign`: bytes/s that other jobs may send at any time, by LinkId; empty: there are none.
 Stamps find_stamps(const Scenario& scenario, const Program& program, const RankGrid& grid,
-                   const Traffic& traffic, const Pricing& pricing);
+                   const Traffic& traffic, const Pricing& pricing,
+                   const std::vector<double>& foreign = {});
 
 // Compute-stream instructions that may run while a transfer is under way: strictly between the last
 // that has ended before it starts (-1: none) and the first that starts after its end.

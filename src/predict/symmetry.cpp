@@ -61,8 +61,9 @@ struct OrbitLoad {
 class SymmetryFinder {
  public:
   SymmetryFinder(const Scenario& scenario, const RankGrid& grid, const Traffic& traffic,
-                 const CollectiveCosts& costs)
-      : scenario_(scenario),
+                 const CollectiveCosts& costs, const ForeignLinks& foreign)
+      : foreign_(foreign),
+        scenario_(scenario),
         grid_(grid),
         traffic_(traffic),
         costs_(costs),
@@ -109,6 +110,7 @@ class SymmetryFinder {
     edges_.push_back({a, b, label, seen_by_a, seen_by_b});
   }
 
+  const ForeignLinks& foreign_;
   const Scenario& scenario_;
   const RankGrid& grid_;
   const Traffic& traffic_;
@@ -203,6 +205,7 @@ void SymmetryFinder::find_binding_links() {
   for (std::size_t l = 0; l < count; ++l) {
     if (demand[l] == 0) continue;
     const auto orbit = static_cast<std::int32_t>(l);
+    if (!foreign_.empty()) demand[l] += foreign_.demand[orbits_.lowest_link(orbit).index()];
     binds[l] = demand[l] > capacity_of(orbit) * orbits_.links_alike(orbit) * (1 + 1e-9);
     if (binds[l]) binding_.push_back(orbit);
   }
@@ -210,7 +213,12 @@ void SymmetryFinder::find_binding_links() {
   link_vertex_.assign(count, -1);
   for (const std::int32_t link : binding_) {
     link_vertex_[static_cast<std::size_t>(link)] = static_cast<std::int32_t>(colour_.size());
-    colour_.push_back(mix(kLinkColour, capacity_of(link)));
+    std::uint64_t colour = mix(kLinkColour, capacity_of(link));
+    if (!foreign_.empty()) {
+      const std::int32_t theirs = foreign_.classes[orbits_.lowest_link(link).index()];
+      colour = mix(colour, static_cast<std::uint64_t>(theirs + 1));
+    }
+    colour_.push_back(colour);
   }
 }
 
@@ -228,6 +236,13 @@ void SymmetryFinder::drop_implied_links(const std::vector<bool>& binds) {
       hash = mix(mix(hash, name), load.weight * seen_by_link(load, activity.count));
     });
   });
+  // One that another job uses is implied by none: that job may load one of a row alone.
+  for (const std::int32_t link : binding_) {
+    const LinkId lowest = orbits_.lowest_link(link);
+    if (foreign_.empty() || foreign_.demand[lowest.index()] == 0) continue;
+    std::uint64_t& hash = users[static_cast<std::size_t>(link)];
+    hash = mix(hash, static_cast<std::uint64_t>(lowest.value) + 1);
+  }
   const auto narrower = [&](std::int32_t a, std::int32_t b) {
     const double width_a = capacity_of(a), width_b = capacity_of(b);
     return width_a != width_b ? width_a < width_b : a < b;
@@ -452,8 +467,13 @@ Symmetry SymmetryFinder::describe(const std::vector<std::int32_t>& class_of) con
     const std::int32_t link = binding_[static_cast<std::size_t>(links.representative[c])];
     class_of_link[static_cast<std::size_t>(link)] = static_cast<std::int32_t>(c);
     out.link_capacity.push_back(capacity_of(link));
+    out.link.push_back(orbits_.lowest_link(link));
   }
   add_loads(class_of_link, out);
+  out.class_of_link.assign(link_vertex_.size(), -1);
+  for (std::size_t b = 0; b < binding_.size(); ++b) {
+    out.class_of_link[static_cast<std::size_t>(binding_[b])] = links.class_of[b];
+  }
   return out;
 }
 
@@ -517,8 +537,8 @@ Symmetry SymmetryFinder::find(bool fold) {
 }  // namespace
 
 Symmetry find_symmetry(const Scenario& scenario, const RankGrid& grid, const Traffic& traffic,
-                       const CollectiveCosts& costs, bool fold) {
-  return SymmetryFinder(scenario, grid, traffic, costs).find(fold);
+                       const CollectiveCosts& costs, bool fold, const ForeignLinks& foreign) {
+  return SymmetryFinder(scenario, grid, traffic, costs, foreign).find(fold);
 }
 
 }  // namespace stepcast

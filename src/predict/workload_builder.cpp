@@ -35,10 +35,14 @@ bool runs_beside_passes(Stream stream) {
 }  // namespace
 
 WorkloadBuilder::WorkloadBuilder(const SimulationInput& input,
-                                 const std::vector<std::vector<std::int32_t>>& partner)
+                                 const std::vector<std::vector<std::int32_t>>& partner,
+                                 SharedWorkload* shared)
     : in_(input),
       partner_(partner),
       shapes_(input),
+      shared_(shared),
+      workload_(shared != nullptr ? shared->workload : own_),
+      first_stream_(static_cast<std::int32_t>(workload_.streams())),
       on_cpu_(input.scenario.cluster.spec.accelerator.is_cpu()) {
   add_resources();
   plan_hosts();
@@ -78,8 +82,15 @@ bool WorkloadBuilder::shares_processor(std::int32_t c) const {
 void WorkloadBuilder::add_resources() {
   for (std::int32_t s = 0; s < classes() * kStreams; ++s) workload_.add_stream();
   const double part = in_.contention ? 1.0 : kLinksForAll;
-  for (const double capacity : in_.symmetry.link_capacity) {
-    links_.push_back(workload_.add_resource(part * capacity));
+  for (std::size_t l = 0; l < in_.symmetry.link_capacity.size(); ++l) {
+    const auto add = [&] { return workload_.add_resource(part * in_.symmetry.link_capacity[l]); };
+    if (shared_ == nullptr) {
+      links_.push_back(add());
+      continue;
+    }
+    const auto [known, fresh] = shared_->links.try_emplace(in_.symmetry.link[l]);
+    if (fresh) known->second = add();
+    links_.push_back(known->second);
   }
   processors_.resize(static_cast<std::size_t>(classes()));
   for (std::int32_t c = 0; c < classes(); ++c) {
@@ -396,8 +407,12 @@ Result<Simulation> WorkloadBuilder::replay() {
     for (Error& error : replay.error()) error.path = "layout.schedule";
     return failure(replay.error());
   }
+  return take(std::move(*replay));
+}
+
+Simulation WorkloadBuilder::take(sim::Replay replay) {
   Simulation out;
-  out.replay = std::move(*replay);
+  out.replay = std::move(replay);
   out.steps = static_cast<std::int32_t>(steps_.size());
   out.tasks = std::move(steps_);
   out.parts = std::move(parts_);

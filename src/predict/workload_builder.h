@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,18 +14,28 @@
 
 namespace stepcast {
 
+// A workload of several jobs, which meet on links.
+struct SharedWorkload {
+  sim::Workload workload;
+  std::map<LinkId, sim::ResourceId> links;  // by the lowest of each class
+};
+
 // Writes steps into a workload: rank class by rank class, each in the order of its instructions.
 class WorkloadBuilder {
  public:
-  // `partner`: see match_transfers().
+  // `partner`: see match_transfers(). `shared`: the jobs that write into it see links alike.
   WorkloadBuilder(const SimulationInput& input,
-                  const std::vector<std::vector<std::int32_t>>& partner);
+                  const std::vector<std::vector<std::int32_t>>& partner,
+                  SharedWorkload* shared = nullptr);
 
   std::vector<std::int32_t> barrier() { return find_barrier(in_); }
   // `begin`, by class: the first instruction.
   void add_step(const std::vector<std::int32_t>& begin);
   // Ends the building: the steps go into the result.
   Result<Simulation> replay();
+  // The steps, with a replay of the shared workload.
+  Simulation take(sim::Replay replay);
+  std::string describe(sim::TaskId task) const;
   const sim::Workload& workload() const { return workload_; }
 
  private:
@@ -37,7 +48,7 @@ class WorkloadBuilder {
 
   std::int32_t classes() const { return static_cast<std::int32_t>(in_.symmetry.ranks.size()); }
   sim::StreamId stream(std::int32_t c, Stream s) const {
-    return sim::StreamId(c * kStreams + static_cast<std::int32_t>(s));
+    return sim::StreamId(first_stream_ + c * kStreams + static_cast<std::int32_t>(s));
   }
   sim::ResourceId processor(std::int32_t c) const {
     return processors_[static_cast<std::size_t>(c)];
@@ -68,14 +79,16 @@ class WorkloadBuilder {
   Seat meet(const TransferShape& shape);  // the next meeting of the class at hand
   void add_waits(std::int32_t c, std::int32_t i, const Instruction& what, std::int32_t member);
   sim::TaskId end_of_step_before(std::int32_t c) const;
-  std::string describe(sim::TaskId task) const;
 
   const SimulationInput& in_;
   const std::vector<std::vector<std::int32_t>>& partner_;
   TransferShapes shapes_;
   std::vector<HostPlan> plans_;
   std::vector<std::size_t> plan_of_;  // by class
-  sim::Workload workload_;
+  sim::Workload own_;
+  SharedWorkload* shared_;
+  sim::Workload& workload_;  // own_, or that of several jobs
+  std::int32_t first_stream_ = 0;
   std::vector<sim::ResourceId> links_;
   std::vector<sim::ResourceId> processors_;  // by class; invalid where nothing overlaps compute
   sim::ResourceId cores_;                    // of the machine; invalid where each rank has its own

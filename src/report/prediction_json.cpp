@@ -95,6 +95,31 @@ Json outer_object(const OuterSteps& stated, const OuterStep& outer) {
   return out;
 }
 
+Json beside_object(const Scenario& scenario, const Prediction& prediction) {
+  const JobsBeside& beside = prediction.beside;
+  Json out;
+  put(out, "step_time_alone_s", beside.alone.value());
+  put(out, "lost_s", (prediction.step_time - beside.alone).value());
+  out["jobs"] = Json::array();
+  for (std::size_t j = 0; j < beside.steps.size(); ++j) {
+    Json job;
+    job["nodes"] = scenario.other_jobs[j].nodes;
+    job["model"] = scenario.other_jobs[j].scenario->model.name;
+    put(job, "step_time_s", beside.steps[j].value());
+    put(job, "step_time_alone_s", beside.steps_alone[j].value());
+    out["jobs"].push_back(std::move(job));
+  }
+  out["links"] = Json::array();
+  for (const SharedLink& link : beside.links) {
+    Json shared;
+    shared["link"] = link.name;
+    put(shared, "own", link.own);
+    put(shared, "others", link.others);
+    out["links"].push_back(std::move(shared));
+  }
+  return out;
+}
+
 void put_throughput(Json& out, const Prediction& prediction) {
   put_figures(out, FigureGroup::kTime, prediction);
   out["unproven"] = prediction.unproven;
@@ -142,6 +167,7 @@ Json prediction_object(const Scenario& scenario, const Prediction& prediction) {
   if (prediction.outer.islands > 0) {
     out["outer"] = outer_object(scenario.training.outer, prediction.outer);
   }
+  if (!prediction.beside.steps.empty()) out["other_jobs"] = beside_object(scenario, prediction);
   if (!prediction.collectives.empty()) {
     out["collectives"] = Json::array();
     for (const SentCollective& one : prediction.collectives) {

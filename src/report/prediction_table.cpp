@@ -220,6 +220,30 @@ TextTable outer_table(const Scenario& scenario, const Prediction& prediction) {
   return table;
 }
 
+TextTable jobs_table(const Scenario& scenario, const Prediction& prediction) {
+  const JobsBeside& beside = prediction.beside;
+  TextTable table({{"job", Align::kLeft}, {"step"}, {"alone"}, {"lost"}});
+  const auto add = [&](const std::string& job, Seconds step, Seconds alone) {
+    table.add_row({job, time_text(step), time_text(alone), percent_text(1 - alone / step)});
+  };
+  add("this one", prediction.step_time, beside.alone);
+  for (std::size_t j = 0; j < beside.steps.size(); ++j) {
+    const OtherJob& other = scenario.other_jobs[j];
+    const std::string& model = other.scenario->model.name;
+    add(fmt::format("{} on nodes {}", model.empty() ? "model" : model, other.nodes),
+        beside.steps[j], beside.steps_alone[j]);
+  }
+  return table;
+}
+
+TextTable shared_link_table(const Prediction& prediction) {
+  TextTable table({{"link of several jobs", Align::kLeft}, {"full by this one"}, {"by others"}});
+  for (const SharedLink& link : prediction.beside.links) {
+    table.add_row({link.name, percent_text(link.own), percent_text(link.others)});
+  }
+  return table;
+}
+
 std::string provenance_text(const Prediction& prediction) {
   std::string out;
   for (int i = 0; i < kProvenances; ++i) {
@@ -248,6 +272,11 @@ Written prediction_table(const Scenario& scenario, const Prediction& prediction,
   out += shown(time_table(prediction, !markdown), form);
   out += heading("From ideal FLOP time to step time", form);
   out += shown(waterfall_table(prediction, !markdown), form);
+  if (!prediction.beside.steps.empty()) {
+    out += heading("Jobs on one fabric", form);
+    out += shown(jobs_table(scenario, prediction), form);
+    if (!prediction.beside.links.empty()) out += "\n" + shown(shared_link_table(prediction), form);
+  }
   if (prediction.outer.islands > 0) {
     out += heading(fmt::format("Outer steps of {} islands", prediction.outer.islands), form);
     out += shown(outer_table(scenario, prediction), form);
