@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "cluster/cluster_part.h"
@@ -22,6 +25,23 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   const auto read = std::from_chars(text.data(), text.data() + text.size(), out);
   const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
   return whole && out >= 0 && out < kMaxGpus ? std::optional(out) : std::nullopt;
+}
+
+// "2-3,6": ascending, each once. Nothing where it says something else.
+std::optional<std::vector<std::int64_t>> nodes_of_text(std::string_view text) {
+  std::vector<std::int64_t> out;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    const std::size_t dash = part.find('-');
+    const auto first = number_of(part.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : number_of(part.substr(dash + 1));
+    if (!first || !last || *last < *first) return std::nullopt;
+    if (!out.empty() && *first <= out.back()) return std::nullopt;
+    for (std::int64_t node = *first; node <= *last; ++node) out.push_back(node);
+    begin = end + 1;
+  }
+  return out.empty() ? std::nullopt : std::optional(std::move(out));
 }
 
 class JobReader {
@@ -92,22 +112,6 @@ class JobReader {
 };
 
 }  // namespace
-
-std::optional<std::vector<std::int64_t>> nodes_of_text(std::string_view text) {
-  std::vector<std::int64_t> out;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view part = text.substr(begin, end - begin);
-    const std::size_t dash = part.find('-');
-    const auto first = number_of(part.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : number_of(part.substr(dash + 1));
-    if (!first || !last || *last < *first) return std::nullopt;
-    if (!out.empty() && *first <= out.back()) return std::nullopt;
-    for (std::int64_t node = *first; node <= *last; ++node) out.push_back(node);
-    begin = end + 1;
-  }
-  return out.empty() ? std::nullopt : std::optional(std::move(out));
-}
 
 std::vector<OtherJob> read_other_jobs(const JsonValue& list, JsonDocument& document,
                                       Cluster& cluster, const ReadOnCluster& read) {

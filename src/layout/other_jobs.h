@@ -2,11 +2,8 @@
 // Other jobs on nodes of one cluster: `other_jobs` of a scenario.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string_view>
 #include <vector>
 
 #include "core/result.h"
@@ -18,9 +15,6 @@ class JsonValue;
 struct Cluster;
 struct OtherJob;
 struct Scenario;
-
-// "2-3,6": ascending, each once. Nothing where it says something else.
-std::optional<std::vector<std::int64_t>> nodes_of_text(std::string_view text);
 
 // Reads a scenario whose cluster is known; its file need not have one.
 using ReadOnCluster = std::function<Result<Scenario>(JsonDocument& document, const Cluster& part)>;

@@ -26,16 +26,15 @@ void check_framework(const Scenario& s, Findings& findings) {
 
 void check_meetings(const Scenario& s, Findings& findings) {
   const OuterSteps& outer = s.training.outer;
-  if (outer.overlap_steps >= outer.every) {
-    findings.illegal(
-        "training.outer.overlap_steps",
-        fmt::format("a meeting of {} steps once in {}", outer.overlap_steps, outer.every),
-        fmt::format("at most {}", outer.every - 1));
-  }
   if (outer.fragments > outer.every) {
     findings.illegal("training.outer.fragments",
                      fmt::format("{} meetings in {} steps", outer.fragments, outer.every),
                      fmt::format("at most {}", outer.every));
+  } else if (outer.overlap_steps > outer.every / outer.fragments) {
+    findings.illegal("training.outer.overlap_steps",
+                     fmt::format("{} meetings of {} steps in {}", outer.fragments,
+                                 outer.overlap_steps, outer.every),
+                     fmt::format("at most {}", outer.every / outer.fragments));
   }
   if (findings.trusts({"model"}) && outer.fragments > s.model.layers) {
     findings.illegal("training.outer.fragments",

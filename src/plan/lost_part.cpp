@@ -30,6 +30,11 @@ class Loss {
 
   Result<Scenario> left() {
     const ClusterSpec& spec = scenario_.cluster.spec;
+    if (spec.of_nodes > 0) {
+      return failure(wrong(ErrorCode::kNotSupported,
+                           "a loss beside other jobs is not supported yet",
+                           "leave other_jobs out"));
+    }
     if (spec.accelerator.is_cpu()) {
       return failure(wrong(ErrorCode::kNotSupported, "parts of this machine do not fail one by one",
                            "a cluster of GPUs"));

@@ -98,6 +98,11 @@ Result<Scenario> apply_what_if(const Scenario& scenario, const WhatIf& what_if) 
                     fmt::format("a change of cluster '{}' is not supported yet", spec.name), "",
                     "--what-if", "a cluster of GPUs of one kind that is given by its figures"});
   }
+  if (spec.of_nodes > 0) {
+    return failure({ErrorCode::kNotSupported,
+                    "a change of a cluster that other jobs share is not supported yet", "",
+                    "--what-if", "leave other_jobs out"});
+  }
   if (!what_if.resource->is_there(spec)) {
     return failure({ErrorCode::kIllegal,
                     fmt::format("'{}' has no effect: {}", what_if.resource->name,

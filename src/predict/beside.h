@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job loses to the other jobs on its fabric (predict/jobs_beside.h).
+// Tells what a job loses to the other jobs on its fabric (predict/jobs_beside.h).
 #pragma once
 
 #include <string>

@@ -112,7 +112,7 @@ void Job::price() {
 
 namespace {
 
-// What the jobs but one send, and the classes in which they see links.
+// Sums what the jobs but one send, and the classes in which they see links.
 ForeignLinks links_of_others(const std::vector<Job*>& jobs,
                              const std::vector<std::vector<double>>& demands, std::size_t but) {
   ForeignLinks out{std::vector<double>(demands.front().size(), 0),

@@ -36,13 +36,8 @@ class OuterMeeting {
     out.message = message(out) + gather();
     out.update = update();
     const double fragments = static_cast<double>(outer_.fragments);
-    const double steps = static_cast<double>(outer_.every);
     const Seconds behind = static_cast<double>(outer_.overlap_steps) * inner_step;
-    // A fragment waits for what the steps beside it do not hide, and all of them for a link that
-    // is not done with them before their turn comes again.
-    const Seconds late = fragments * std::max(Seconds(), out.message - behind);
-    const Seconds crowded = fragments * out.message - steps * inner_step;
-    out.exposed = outer_.overlap_steps > 0 ? std::max(late, crowded) : fragments * out.message;
+    out.exposed = fragments * std::max(Seconds(), out.message - behind);
     if (behind.value() > 0) out.to_hide = out.sent / fragments / behind;
     return out;
   }
@@ -53,7 +48,7 @@ class OuterMeeting {
         .roles[static_cast<std::size_t>(grid_.point(RankId(static_cast<std::size_t>(rank))).pp)];
   }
 
-  // Of a fragment: the ranks of an island that hold the same parameters send a part each.
+  // For a fragment; the ranks of an island that hold the same parameters send a part each.
   ByteCount sent_by(const Role& role) const {
     std::int64_t elements = 0;
     for (const FlatStretch& stretch : role.stretches) {

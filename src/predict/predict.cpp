@@ -403,6 +403,13 @@ Result<void> Predictor::draw_samples(const SimulationInput& input, const Simulat
     auto drawn = sample_steps(input, std::max(2, simulation.steps), options_.samples);
     if (!drawn) return failure(drawn.error());
     out_.samples = std::move(*drawn);
+    const OuterStep& outer = out_.outer;
+    const Seconds met =
+        (outer.exposed + outer.update) / static_cast<double>(scenario_.training.outer.every);
+    for (Seconds* time :
+         {&out_.samples.mean, &out_.samples.p5, &out_.samples.p50, &out_.samples.p95}) {
+      *time += met;
+    }
     return {};
   }
   PredictOptions each = options_;

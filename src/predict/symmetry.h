@@ -32,7 +32,7 @@ struct PairClasses {
   std::vector<std::vector<ClassLoad>> loads;  // by class
 };
 
-// What other jobs do on the links of the cluster, by LinkId; empty: there are none.
+// Holds what other jobs do on the links of the cluster, by LinkId; empty: there are none.
 struct ForeignLinks {
   std::vector<double> demand;         // bytes/s, when all that they send is under way
   std::vector<std::int32_t> classes;  // links that they see alike; -1: they use none of them

@@ -2,6 +2,8 @@
 // The keys of `run`, and the profile.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "generate/sketch.h"
 
 namespace stepcast::generate {
@@ -51,6 +53,24 @@ json run(Draw& draw) {
 void draw_run(Draw& draw, Sketch& s) {
   if (draw.chance(0.3)) s.set("run", run(draw));
   if (draw.chance(0.15)) s.set("profile", "none");
+}
+
+// Another job like this one, on as many nodes of a cluster twice as large.
+void draw_other_jobs(Draw& draw, Sketch& s) {
+  const ClusterSpec& spec = s.cluster.spec;
+  json& cluster = s.file["cluster"];
+  const bool whole = cluster.is_object() && cluster.contains("nodes") && !spec.is_graph &&
+                     spec.failed.empty() && spec.other_gpus.empty() && spec.sites == 1 &&
+                     spec.nics_per_node > 0 && spec.gpus == spec.nodes * spec.gpus_per_node;
+  const bool small = spec.nodes <= 2 && !spec.accelerator.is_cpu();
+  if (!whole || !small || s.states("training.outer") || !draw.chance(0.05)) return;
+  json job = s.file;
+  for (const char* of_all : {"cluster", "software", "run"}) job.erase(of_all);
+  cluster["nodes"] = 2 * spec.nodes;
+  cluster["nvlink_domain_nodes"] = std::min(spec.nvlink_domain_nodes, spec.nodes);
+  const bool apart = spec.nodes == 1 || spec.nvlink_domain_nodes > 1 || draw.chance(0.3);
+  const std::string nodes = spec.nodes == 1 ? "1" : apart ? "2-3" : "1,3";
+  s.file["other_jobs"] = {{{"nodes", nodes}, {"scenario", std::move(job)}}};
 }
 
 }  // namespace stepcast::generate

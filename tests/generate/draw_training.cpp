@@ -162,7 +162,7 @@ void draw_software(Draw& draw, Sketch& s) {
   if (draw.chance(0.1)) s.set("software.NCCL_PROTO", draw.word({"simple", "^ll128", "LL,Simple"}));
 }
 
-// What was drawn is one island of a larger cluster.
+// Makes the cluster at hand one island of a larger one.
 void draw_outer_steps(Draw& draw, Sketch& s) {
   const ClusterSpec& spec = s.cluster.spec;
   json& cluster = s.file["cluster"];
@@ -182,9 +182,11 @@ void draw_outer_steps(Draw& draw, Sketch& s) {
   const std::int64_t every = draw.number({4, 30, 500});
   s.set("training.outer.every", every);
   if (draw.chance(0.5)) s.set("training.outer.precision", draw.word({"fp32", "bf16", "fp4"}));
-  if (draw.chance(0.5)) s.set("training.outer.overlap_steps", draw.below(every));
+  const std::int64_t fragments =
+      draw.chance(0.5) ? 1 + draw.below(std::min(s.model.layers, every)) : 1;
+  if (fragments > 1) s.set("training.outer.fragments", fragments);
   if (draw.chance(0.5)) {
-    s.set("training.outer.fragments", 1 + draw.below(std::min(s.model.layers, every)));
+    s.set("training.outer.overlap_steps", draw.below(every / fragments + 1));
   }
   if (draw.chance(0.3)) s.set("training.outer.host", draw.chance(0.5));
 }

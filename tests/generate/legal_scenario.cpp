@@ -30,6 +30,7 @@ bool sketch_scenario(Draw& draw, Sketch& sketch) {
   draw_training(draw, sketch);
   draw_run(draw, sketch);
   draw_within_exchanges(draw, sketch);
+  draw_other_jobs(draw, sketch);
   return true;
 }
 

@@ -108,6 +108,7 @@ Verdict run_follows_its_seed(Case& c) {
 // A machine without jitter takes in each sample what the forecast says.
 Verdict samples_follow_their_seed(Case& c) {
   if (c.scenario().cluster.gpus() > kMostUnfolded) return does_not_apply();
+  if (!c.scenario().other_jobs.empty()) return does_not_apply();
   PredictOptions options;
   const auto sampled = [&](int threads) {
     options.samples = {3, 7, threads};

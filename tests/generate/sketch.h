@@ -56,6 +56,7 @@ void draw_mode_and_attention(Draw& draw, Sketch& sketch);
 void draw_layout(Draw& draw, Sketch& sketch);
 void draw_training(Draw& draw, Sketch& sketch);
 void draw_run(Draw& draw, Sketch& sketch);
+void draw_other_jobs(Draw& draw, Sketch& sketch);  // last: the other one is like this one
 // Draws what experts do beside their exchanges, behind all else.
 void draw_within_exchanges(Draw& draw, Sketch& sketch);
 

@@ -79,7 +79,7 @@ TEST(OuterStep, NarrowGradientsAreSentInLessBytes) {
   EXPECT_NEAR(wide / forecast(in_islands(2, R"(, "precision": "fp4")")).outer.sent, 8, 1e-2);
 }
 
-// Of f fragments each takes what its bytes take, and is exposed for what the steps beside it do
+// Each of f fragments takes what its bytes take, and is exposed for what the steps beside it do
 // not hide; a link that hides it carries the bytes of a fragment in these steps.
 TEST(OuterStep, FragmentsHideBehindSteps) {
   for (const std::int64_t beside : {1, 2, 8}) {
@@ -94,16 +94,6 @@ TEST(OuterStep, FragmentsHideBehindSteps) {
   const Seconds whole = forecast(in_islands(2, "", "10", "1 ms")).outer.message;
   const Seconds part = forecast(in_islands(2, R"(, "fragments": 4)", "10", "1 ms")).outer.message;
   EXPECT_NEAR(whole / part, 4, 0.05);
-}
-
-// A link that is not done with all fragments in the steps of a period holds the period up.
-TEST(OuterStep, AFullLinkSetsThePace) {
-  const OuterStep outer = forecast(in_islands(2, R"(, "every": 4, "fragments": 4,
-      "overlap_steps": 3)",
-                                              "1"))
-                              .outer;
-  EXPECT_NEAR((4.0 * outer.inner_step + outer.exposed).value(), (4.0 * outer.message).value(),
-              1e-9);
 }
 
 // 8 bytes of each parameter that a rank's optimizer updates, on the device or on the host.
