@@ -176,7 +176,9 @@ Seconds Predictor::moment(const SimulationInput& input, const Simulation& simula
   const auto rank_class = static_cast<std::int32_t>(c);
   const Instruction& what = input.costs.role(rank_class).instructions[i];
   const auto [begin, end] = span_of(input, simulation.replay, tasks, rank_class, what);
-  return sim::seconds(begin - last_[c].step_begin) + sim::seconds(end - begin) * peak.fraction;
+  const Seconds since = sim::seconds(begin - last_[c].step_begin);
+  // A mean step may be shorter than the one that was replayed last.
+  return std::max(Seconds(), since) + sim::seconds(end - begin) * peak.fraction;
 }
 
 // Collectives of the forward pass that was issued last still hold this at a peak: their share of it
@@ -470,7 +472,9 @@ Result<void> Predictor::keep_trace(const SimulationInput& input, const Simulatio
     if (const auto affordable = afford_kernels(input); !affordable) return affordable;
   }
   sim::Time origin = last_.front().step_begin;
-  for (const ClassTimeline& timeline : last_) origin = std::min(origin, timeline.step_begin);
+  for (const ClassTimeline& timeline : last_) {
+    origin = std::min({origin, timeline.step_begin, timeline.span_begin});
+  }
   record_trace(input, simulation, origin, options_.kernels, out_);
   if (options_.alone) return {};
   out_.link_use = link_use(input, pricing_.collectives);

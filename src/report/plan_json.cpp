@@ -153,7 +153,7 @@ Written plan_csv(const PlanReport& report) {
   for (const PlanRow& row : plan_rows(report)) {
     std::vector<std::string> cells = {
         fmt::format("{}", ++place),
-        fmt::format("{}", report.planner.space().base().cluster.gpus())};
+        fmt::format("{}", report.planner.space().base().whole_cluster().gpus())};
     const auto add = [&](std::vector<std::string> more) {
       for (std::string& cell : more) cells.push_back(std::move(cell));
     };

@@ -67,7 +67,7 @@ Written front(const PlanReport& report, Form form) {
   for (const std::size_t index : report.result.front) {
     const FoundLayout& found = report.result.found[index];
     table.add_row({gib_text(found.prediction.peak_device), time_text(found.prediction.step_time),
-                   fmt::format("{}", report.planner.space().base().cluster.gpus()),
+                   fmt::format("{}", report.planner.space().base().whole_cluster().gpus()),
                    choice_text(report.planner, found.choice)});
   }
   return shown(table, form);
