@@ -203,6 +203,12 @@ std::vector<std::string> launch_targets(const Scenario& scenario) {
 Result<Exported> export_scenario(const Scenario& scenario, const std::string& stated,
                                  const std::string& target, const ExportOptions& options,
                                  const DataFolders& folders) {
+  if (scenario.training.outer.any()) {
+    return failure({ErrorCode::kNotSupported, "files that launch islands are not written yet", "",
+                    "training.outer.islands",
+                    "export one island, and have torchft join them (torchtitan's "
+                    "fault_tolerance.semi_sync_method)"});
+  }
   const Context at{scenario, stated, options, folders};
   const LaunchFormat* format = launch_format_named(target);
   if (format != nullptr) return completed(framework_file(at, *format), scenario);

@@ -352,34 +352,6 @@ inline std::vector<BadScenario> bad_layouts() {
               "training": {"framework": "fsdp", "optimizer": "muon"},
               "layout": {"zero": 3, "tp": 1, "pp": 1, "ep": 2, "etp": 2}})",
           "etp", kIllegal, "etp 1"),
-      bad("other_jobs_without_nodes", R"({"other_jobs": [{"scenario": {"stepcast": 1}}]})",
-          "other_jobs[0].nodes", kMissingKey, "missing"),
-      bad("other_jobs_on_no_nodes", R"({"other_jobs": [{"nodes": "3-2", "scenario": {}}]})",
-          "other_jobs[0].nodes", kBadValue, "ascending"),
-      bad("other_jobs_on_one_node_twice", R"({"other_jobs": [{"nodes": "7-8", "scenario": {}}]})",
-          "other_jobs[0].nodes", kIllegal, "not free"),
-      bad("other_job_without_a_model",
-          R"({"other_jobs": [{"nodes": "4-7", "scenario": {"stepcast": 1,
-              "training": {"global_batch": 32}}}]})",
-          "other_jobs[0].scenario.model", kMissingKey, "missing"),
-      bad("outer_steps_of_megatron", R"({"training": {"framework": "megatron",
-                                        "outer": {"islands": 2}}})",
-          "training.outer.islands", kIllegal, "framework fsdp"),
-      bad("outer_steps_without_islands", R"({"training": {"outer": {"every": 50}}})",
-          "training.outer.every", kIllegal, "no islands"),
-      bad("islands_of_unlike_size", R"({"training": {"outer": {"islands": 3}}})",
-          "training.outer.islands", kIllegal, "8 nodes"),
-      bad("islands_across_sites", R"({"cluster": {"nodes": 6, "sites": 3, "wan": "1 Gb/s",
-                                                  "wan_latency": "1 ms"},
-                                     "training": {"outer": {"islands": 2}}})",
-          "training.outer.islands", kIllegal, "3 sites"),
-      bad("outer_step_longer_than_its_period",
-          R"({"training": {"outer": {"islands": 2, "every": 30, "fragments": 3,
-                                     "overlap_steps": 11}}})",
-          "training.outer.overlap_steps", kIllegal, "at most 10"),
-      bad("more_fragments_than_layers",
-          R"({"training": {"outer": {"islands": 2, "fragments": 33}}})", "training.outer.fragments",
-          kIllegal, "at most 32"),
       bad("offload_of_whole_states", R"({"layout": {"zero": 0, "offload": {"optimizer": 0.5}}})",
           "offload.optimizer", kIllegal, "zero 1 or more"),
       bad("offload_to_disks_unstated",
@@ -517,9 +489,48 @@ inline std::vector<BadScenario> bad_rest() {
   };
 }
 
+// Islands and jobs of one cluster.
+inline std::vector<BadScenario> bad_jobs() {
+  const auto bad = [](const char* name, const char* patch, const char* path, ErrorCode code,
+                      const char* words) {
+    return BadScenario{name, patched(patch), path, code, words};
+  };
+  using enum ErrorCode;
+  return {
+      bad("other_jobs_without_nodes", R"({"other_jobs": [{"scenario": {"stepcast": 1}}]})",
+          "other_jobs[0].nodes", kMissingKey, "missing"),
+      bad("other_jobs_on_no_nodes", R"({"other_jobs": [{"nodes": "3-2", "scenario": {}}]})",
+          "other_jobs[0].nodes", kBadValue, "ascending"),
+      bad("other_jobs_on_one_node_twice", R"({"other_jobs": [{"nodes": "7-8", "scenario": {}}]})",
+          "other_jobs[0].nodes", kIllegal, "not free"),
+      bad("other_job_without_a_model",
+          R"({"other_jobs": [{"nodes": "4-7", "scenario": {"stepcast": 1,
+              "training": {"global_batch": 32}}}]})",
+          "other_jobs[0].scenario.model", kMissingKey, "missing"),
+      bad("outer_steps_of_megatron", R"({"training": {"framework": "megatron",
+                                        "outer": {"islands": 2}}})",
+          "training.outer.islands", kIllegal, "framework fsdp"),
+      bad("outer_steps_without_islands", R"({"training": {"outer": {"every": 50}}})",
+          "training.outer.every", kIllegal, "no islands"),
+      bad("islands_of_unlike_size", R"({"training": {"outer": {"islands": 3}}})",
+          "training.outer.islands", kIllegal, "8 nodes"),
+      bad("islands_across_sites", R"({"cluster": {"nodes": 6, "sites": 3, "wan": "1 Gb/s",
+                                                  "wan_latency": "1 ms"},
+                                     "training": {"outer": {"islands": 2}}})",
+          "training.outer.islands", kIllegal, "3 sites"),
+      bad("outer_step_longer_than_its_period",
+          R"({"training": {"outer": {"islands": 2, "every": 30, "fragments": 3,
+                                     "overlap_steps": 11}}})",
+          "training.outer.overlap_steps", kIllegal, "at most 10"),
+      bad("more_fragments_than_layers",
+          R"({"training": {"outer": {"islands": 2, "fragments": 33}}})", "training.outer.fragments",
+          kIllegal, "at most 32"),
+  };
+}
+
 inline std::vector<BadScenario> bad_scenarios() {
   std::vector<BadScenario> all;
-  for (const auto& part : {bad_files(), bad_training(), bad_layouts(), bad_rest()}) {
+  for (const auto& part : {bad_files(), bad_training(), bad_layouts(), bad_rest(), bad_jobs()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   // The root of an object's path carries no dot.

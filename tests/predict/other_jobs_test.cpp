@@ -25,27 +25,27 @@ std::string on_leaves(const std::string& more, int oversubscription = 16) {
          std::to_string(oversubscription) + R"(}, "training": {"global_batch": 64})" + more + "}";
 }
 
-std::string beside(const std::string& nodes, int batch = 64, const std::string& more = "") {
+std::string job_beside(const std::string& nodes, int batch = 64, const std::string& more = "") {
   return R"(, "other_jobs": [{"nodes": ")" + nodes +
          R"(", "scenario": {"stepcast": 1, "model": "gpt3-350m", "training": {"global_batch": )" +
          std::to_string(batch) + "}" + more + "}}]";
 }
 
-Prediction forecast(const Scenario& scenario, const PredictOptions& options = {}) {
+Prediction joint_forecast(const Scenario& scenario, const PredictOptions& options = {}) {
   auto out = predict(scenario, source_folders(), options);
   EXPECT_TRUE(out.has_value()) << (out ? std::string() : to_string(out.error()));
   return out ? *out : Prediction{};
 }
 
-void expect_near(Seconds one, Seconds other, double relative) {
+void expect_alike(Seconds one, Seconds other, double relative) {
   EXPECT_NEAR(one.value(), other.value(), relative * other.value());
 }
 
 // Under two leaves, each job stays below its own.
 TEST(OtherJobs, ThatShareNoLinkHaveTheirOwnSteps) {
-  const Prediction both = forecast(scenario_from(on_leaves(beside("2-3", 128))));
-  expect_near(both.step_time, both.beside.alone, 1e-9);
-  expect_near(both.beside.steps.front(), both.beside.steps_alone.front(), 1e-9);
+  const Prediction both = joint_forecast(scenario_from(on_leaves(job_beside("2-3", 128))));
+  expect_alike(both.step_time, both.beside.alone, 1e-9);
+  expect_alike(both.beside.steps.front(), both.beside.steps_alone.front(), 1e-9);
   EXPECT_TRUE(both.beside.links.empty());
 }
 
@@ -53,22 +53,22 @@ TEST(OtherJobs, ThatShareNoLinkHaveTheirOwnSteps) {
 // all-reduces meet on the trunks, which each alone fills, and every byte takes twice as long. What
 // a step then takes longer is the time for which the trunk is full in a step of one.
 TEST(OtherJobs, OfEqualStepsHalveATrunkThatEachFills) {
-  const std::string all = on_leaves(beside("1,3"), 64);
+  const std::string all = on_leaves(job_beside("1,3"), 64);
   PredictOptions traced;
   traced.trace = true;
   traced.kernels = traced.other_jobs = false;
   const Scenario scenario = scenario_from(all);
-  const Prediction one = forecast(scenario, traced);
+  const Prediction one = joint_forecast(scenario, traced);
   Seconds full;
   for (std::size_t l = 0; l < one.link_use.size(); ++l) {
     if (scenario.cluster.topology.links()[l].kind != LinkKind::kFabric) continue;
     full = std::max(full, one.link_use[l].all());
   }
   ASSERT_GT(full / one.step_time, 0.1);
-  const Prediction both = forecast(scenario);
-  expect_near(both.beside.alone, one.step_time, 1e-12);
+  const Prediction both = joint_forecast(scenario);
+  expect_alike(both.beside.alone, one.step_time, 1e-12);
   EXPECT_NEAR((both.step_time - one.step_time).value(), full.value(), 0.01 * full.value());
-  expect_near(both.beside.steps.front(), both.step_time, 1e-9);
+  expect_alike(both.beside.steps.front(), both.step_time, 1e-9);
   ASSERT_FALSE(both.beside.links.empty());
   for (const SharedLink& link : each_of(both.beside.links)) {
     EXPECT_NEAR(link.own, link.others, 1e-9) << link.name;
@@ -79,11 +79,11 @@ TEST(OtherJobs, OfEqualStepsHalveATrunkThatEachFills) {
 
 // Jobs that send on one trunk lose something, never more than all that the other sends meanwhile.
 TEST(OtherJobs, OfOtherStepsLoseAtMostWhatTheOthersSend) {
-  const Prediction both = forecast(scenario_from(on_leaves(beside("1,3", 256), 64)));
-  EXPECT_GE(both.step_time.value(), both.beside.alone.value() * (1 - 1e-9));
+  const Prediction both = joint_forecast(scenario_from(on_leaves(job_beside("1,3", 256), 64)));
+  EXPECT_GT(both.step_time.value(), both.beside.alone.value() * 1.001);
   const SharedLink& busiest = both.beside.links.front();
   EXPECT_LE((both.step_time - both.beside.alone).value(),
-            busiest.others * both.step_time.value() * 1.5);
+            busiest.others * both.step_time.value() * 1.1);
 }
 
 // Folded by classes on which all jobs agree, and rank by rank.
@@ -100,7 +100,7 @@ TEST(OtherJobs, FoldedIsUnfolded) {
                                          R"(, "pp": )" + std::to_string(pick({1, 2})) + "}";
     const std::string all = on_leaves(R"(, "layout": {"tp": )" + std::to_string(pick({1, 2, 4})) +
                                           R"(, "zero": )" + std::to_string(pick({0, 1})) + "}" +
-                                          beside(nodes, pick({64, 96, 192}), layout),
+                                          job_beside(nodes, pick({64, 96, 192}), layout),
                                       pick({1, 4, 32}));
     std::string text = all;
     if (round % 3 == 2) {  // three nodes are left, and 96 sequences divide by what they have
@@ -109,20 +109,20 @@ TEST(OtherJobs, FoldedIsUnfolded) {
     const Scenario scenario = scenario_from(text);
     PredictOptions each;
     each.fold = false;
-    const Prediction folded = forecast(scenario), unfolded = forecast(scenario, each);
-    expect_near(folded.step_time, unfolded.step_time, 1e-9);
-    expect_near(folded.beside.steps.front(), unfolded.beside.steps.front(), 1e-9);
+    const Prediction folded = joint_forecast(scenario), unfolded = joint_forecast(scenario, each);
+    expect_alike(folded.step_time, unfolded.step_time, 1e-9);
+    expect_alike(folded.beside.steps.front(), unfolded.beside.steps.front(), 1e-9);
     EXPECT_LE(folded.simulated_tasks, unfolded.simulated_tasks) << text;
   }
 }
 
 TEST(OtherJobs, AreWrittenAndReadBack) {
-  const Scenario once = scenario_from(on_leaves(beside("1,3", 128)));
+  const Scenario once = scenario_from(on_leaves(job_beside("1,3", 128)));
   EXPECT_EQ(once.cluster.gpus(), 16);
   const Scenario again = scenario_from(json_text(to_json(once)));
   ASSERT_EQ(again.other_jobs.size(), 1u);
   EXPECT_EQ(again.other_jobs.front().nodes, "1,3");
-  EXPECT_EQ(forecast(again).step_time, forecast(once).step_time);
+  EXPECT_EQ(joint_forecast(again).step_time, joint_forecast(once).step_time);
 }
 
 }  // namespace

@@ -28,12 +28,12 @@ Scenario in_islands(std::int64_t islands, const std::string& outer, const std::s
                        std::to_string(islands) + outer + "}}}");
 }
 
-Scenario one_island() {
+Scenario lone_island() {
   return scenario_from(R"({"stepcast": 1, "model": "gpt3-350m", "cluster": "dgx-h100x2",
       "training": {"global_batch": 64, "framework": "fsdp"}})");
 }
 
-Prediction forecast(const Scenario& scenario) {
+Prediction outer_forecast(const Scenario& scenario) {
   auto out = predict(scenario, source_folders());
   EXPECT_TRUE(out.has_value()) << (out ? std::string() : to_string(out.error()));
   return out ? *out : Prediction{};
@@ -42,9 +42,9 @@ Prediction forecast(const Scenario& scenario) {
 // The inner step is the forecast of an island by itself, and the mean step has its part of one
 // outer step. All islands together do the tokens.
 TEST(OuterStep, IsSharedByTheStepsOfItsPeriod) {
-  const Prediction inner = forecast(one_island());
+  const Prediction inner = outer_forecast(lone_island());
   for (const std::int64_t every : {10, 100}) {
-    const Prediction mean = forecast(in_islands(2, R"(, "every": )" + std::to_string(every)));
+    const Prediction mean = outer_forecast(in_islands(2, R"(, "every": )" + std::to_string(every)));
     const Seconds once = mean.outer.exposed + mean.outer.update;
     EXPECT_NEAR(mean.outer.inner_step.value(), inner.step_time.value(),
                 1e-9 * inner.step_time.value());
@@ -59,10 +59,10 @@ TEST(OuterStep, IsSharedByTheStepsOfItsPeriod) {
 // P parameters in fp32: an island sends 4 P x 2 (k - 1)/k bytes over its link of 10 Gb/s, in 16
 // groups at once whose rings take the way 2 (k - 1) times. The link is all that holds them back.
 TEST(OuterStep, TakesWhatTheLinkTakesForAllParameters) {
-  const double parameters = static_cast<double>(count_parameters(one_island().model).total());
+  const double parameters = static_cast<double>(count_parameters(lone_island().model).total());
   for (const std::int64_t islands : {2, 4}) {
     const double k = static_cast<double>(islands);
-    const Prediction mean = forecast(in_islands(islands, ""));
+    const Prediction mean = outer_forecast(in_islands(islands, ""));
     const double sent = 4 * parameters * 2 * (k - 1) / k;
     EXPECT_NEAR(mean.outer.sent.value(), sent, 1e-3 * sent);
     const double least = sent / 1.25e9 + 2 * (k - 1) * 20e-3;
@@ -74,16 +74,16 @@ TEST(OuterStep, TakesWhatTheLinkTakesForAllParameters) {
 }
 
 TEST(OuterStep, NarrowGradientsAreSentInLessBytes) {
-  const Bytes wide = forecast(in_islands(2, "")).outer.sent;
-  EXPECT_NEAR(wide / forecast(in_islands(2, R"(, "precision": "bf16")")).outer.sent, 2, 1e-3);
-  EXPECT_NEAR(wide / forecast(in_islands(2, R"(, "precision": "fp4")")).outer.sent, 8, 1e-2);
+  const Bytes wide = outer_forecast(in_islands(2, "")).outer.sent;
+  EXPECT_NEAR(wide / outer_forecast(in_islands(2, R"(, "precision": "bf16")")).outer.sent, 2, 1e-3);
+  EXPECT_NEAR(wide / outer_forecast(in_islands(2, R"(, "precision": "fp4")")).outer.sent, 8, 1e-2);
 }
 
 // Each of f fragments takes what its bytes take, and is exposed for what the steps beside it do
 // not hide; a link that hides it carries the bytes of a fragment in these steps.
 TEST(OuterStep, FragmentsHideBehindSteps) {
   for (const std::int64_t beside : {1, 2, 8}) {
-    const OuterStep outer = forecast(in_islands(2, R"(, "every": 100, "fragments": 4,
+    const OuterStep outer = outer_forecast(in_islands(2, R"(, "every": 100, "fragments": 4,
         "overlap_steps": )" + std::to_string(beside)))
                                 .outer;
     const Seconds behind = static_cast<double>(beside) * outer.inner_step;
@@ -91,17 +91,18 @@ TEST(OuterStep, FragmentsHideBehindSteps) {
     EXPECT_NEAR(outer.exposed.value(), 4 * late.value(), 1e-12);
     EXPECT_NEAR(outer.to_hide.value(), (outer.sent / 4.0 / behind).value(), 1);
   }
-  const Seconds whole = forecast(in_islands(2, "", "10", "1 ms")).outer.message;
-  const Seconds part = forecast(in_islands(2, R"(, "fragments": 4)", "10", "1 ms")).outer.message;
+  const Seconds whole = outer_forecast(in_islands(2, "", "10", "1 ms")).outer.message;
+  const Seconds part =
+      outer_forecast(in_islands(2, R"(, "fragments": 4)", "10", "1 ms")).outer.message;
   EXPECT_NEAR(whole / part, 4, 0.05);
 }
 
 // 8 bytes of each parameter that a rank's optimizer updates, on the device or on the host.
 TEST(OuterStep, KeepsOldParametersAndAMomentum) {
   const auto outer = static_cast<std::size_t>(MemoryCategory::kOuter);
-  const Prediction kept = forecast(in_islands(2, ""));
-  const Prediction away = forecast(in_islands(2, R"(, "host": true)"));
-  const double parameters = static_cast<double>(count_parameters(one_island().model).total());
+  const Prediction kept = outer_forecast(in_islands(2, ""));
+  const Prediction away = outer_forecast(in_islands(2, R"(, "host": true)"));
+  const double parameters = static_cast<double>(count_parameters(lone_island().model).total());
   for (const RankClass& one : each_of(kept.rank_classes)) {
     EXPECT_NEAR(static_cast<double>(one.memory[outer]), 8 * parameters / 16, 1e4);
   }
@@ -113,7 +114,7 @@ TEST(OuterStep, KeepsOldParametersAndAMomentum) {
 
 // Dollars are those of all islands, and so are the tokens of a step.
 TEST(OuterStep, ARunIsOfAllIslands) {
-  const RunTerms all = run_terms(in_islands(4, ""), {}), one = run_terms(one_island(), {});
+  const RunTerms all = run_terms(in_islands(4, ""), {}), one = run_terms(lone_island(), {});
   EXPECT_EQ(all.gpus, 4 * one.gpus);
   EXPECT_EQ(all.tokens_per_step, 4 * one.tokens_per_step);
 }
