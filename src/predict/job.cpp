@@ -124,7 +124,7 @@ ForeignLinks links_of_others(const std::vector<Job*>& jobs,
     for (std::size_t l = 0; l < out.demand.size(); ++l) {
       out.demand[l] += demands[j][l];
       const std::int32_t own = classes.empty() ? -1 : classes[l];
-      if (own < 0) continue;
+      if (own < 0 && out.classes[l] < 0) continue;
       const auto next = static_cast<std::int32_t>(both.size());
       out.classes[l] = both.try_emplace({out.classes[l], own}, next).first->second;
     }
