@@ -111,7 +111,6 @@ class Topology {
   void set_kind(VertexId gpu, const GpuKind& kind);
   void set_device_order(std::vector<VertexId> gpus);  // all of them, once each
   void set_flows(const HashedFlows& flows) { flows_ = flows; }
-  // The same graph, of whose GPUs only these are devices, numbered anew. Links keep their numbers.
   // This graph, of whose GPUs only these are devices, numbered anew. Links keep their numbers.
   Topology with_devices(const std::vector<DeviceId>& devices) const;
 

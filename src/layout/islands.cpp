@@ -21,6 +21,10 @@ bool is_between_sites(const FailedPart& failed) {
 std::string why_no_islands(const ClusterSpec& whole, std::int64_t islands) {
   if (whole.of_nodes > 0) return "a cluster that other jobs share";
   if (whole.is_graph) return "a cluster that is given by its graph";
+  const Fabric& fabric = whole.fabric;
+  if (fabric.kind != FabricKind::kFatTree) return fmt::format("a {}", name_of(fabric.kind));
+  if (!fabric.places.empty() || !fabric.devices.empty()) return "ranks that are placed";
+  if (fabric.is_hashed()) return "hashed flows";
   if (!whole.other_gpus.empty()) return "GPUs of several kinds";
   for (const FailedPart& failed : whole.failed) {
     if (!is_between_sites(failed)) return fmt::format("{} that is not as the others", failed.part);
