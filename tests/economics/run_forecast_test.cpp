@@ -305,5 +305,19 @@ TEST(BatchNotes, TheCriticalBatchIsKaplans) {
   EXPECT_NEAR(critical_batch_tokens(1), 2.1e8, 1);
 }
 
+// Dollars are those of all islands, and so are the tokens of a step.
+TEST(RunTerms, AreOfAllIslands) {
+  const auto terms = [](int nodes, const std::string& outer) {
+    return run_terms(scenario_from(R"({"stepcast": 1, "model": "gpt3-350m", "cluster":
+        {"base": "dgx-h100", "nodes": )" +
+                                   std::to_string(nodes) + R"(}, "training": {"global_batch": 64)" +
+                                   outer + "}}"),
+                     {});
+  };
+  const RunTerms all = terms(8, R"(, "outer": {"islands": 4})"), one = terms(2, "");
+  EXPECT_EQ(all.gpus, 4 * one.gpus);
+  EXPECT_EQ(all.tokens_per_step, 4 * one.tokens_per_step);
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -53,7 +53,9 @@ TEST(OtherJobs, ThatShareNoLinkHaveTheirOwnSteps) {
 // all-reduces meet on the trunks, which each alone fills, and every byte takes twice as long. What
 // a step then takes longer is the time for which the trunk is full in a step of one.
 TEST(OtherJobs, OfEqualStepsHalveATrunkThatEachFills) {
-  const std::string all = on_leaves(job_beside("1,3"), 64);
+  // Long kernels, so that no host is late, which longer messages would hide.
+  const std::string layout = R"(, "layout": {"micro_batch": 4})";
+  const std::string all = on_leaves(layout + job_beside("1,3", 64, layout), 64);
   PredictOptions traced;
   traced.trace = true;
   traced.kernels = traced.other_jobs = false;

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "core/each.h"
-#include "economics/run_terms.h"
 #include "predict/prediction.h"
 #include "scenario_from.h"
 
@@ -110,13 +109,6 @@ TEST(OuterStep, KeepsOldParametersAndAMomentum) {
   EXPECT_EQ(kept.peak_memory - away.peak_memory, kept.rank_classes.front().memory[outer]);
   EXPECT_GE(away.peak_host, 8 * kept.rank_classes.front().memory[outer]);
   EXPECT_GT(away.outer.update, kept.outer.update);
-}
-
-// Dollars are those of all islands, and so are the tokens of a step.
-TEST(OuterStep, ARunIsOfAllIslands) {
-  const RunTerms all = run_terms(in_islands(4, ""), {}), one = run_terms(lone_island(), {});
-  EXPECT_EQ(all.gpus, 4 * one.gpus);
-  EXPECT_EQ(all.tokens_per_step, 4 * one.tokens_per_step);
 }
 
 }  // namespace
