@@ -100,6 +100,7 @@ std::vector<PicturedNode> pictured(const HeatMap& map) {
   const auto only =
       std::ranges::find_if(map.rows, [](const NodeRow& row) { return row.nodes.front() >= 0; });
   if (out.size() == 1 && only->nodes.size() > 1) {
+    out.front().title = fmt::format("node {}", only->nodes.front());
     out.push_back({only->nodes.back(), fmt::format("node {}", only->nodes.back())});
   }
   return out;
