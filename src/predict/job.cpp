@@ -26,15 +26,15 @@ Symmetry class_of_one(RankId rank, const RankGrid& grid) {
 
 }  // namespace
 
-Result<std::unique_ptr<Job>> Job::make(const Scenario& scenario, const Pricing& pricing,
-                                       const PredictOptions& options) {
+Result<std::unique_ptr<PlacedJob>> PlacedJob::make(const Scenario& scenario, const Pricing& pricing,
+                                                   const PredictOptions& options) {
   const auto affordable = afford_program(scenario);
   if (!affordable) return failure(affordable.error());
-  return std::unique_ptr<Job>(new Job(scenario, pricing, options, *affordable));
+  return std::unique_ptr<PlacedJob>(new PlacedJob(scenario, pricing, options, *affordable));
 }
 
-Job::Job(const Scenario& scenario, const Pricing& pricing, const PredictOptions& options,
-         ByteCount held)
+PlacedJob::PlacedJob(const Scenario& scenario, const Pricing& pricing,
+                     const PredictOptions& options, ByteCount held)
     : scenario_(scenario),
       pricing_(pricing),
       options_(options),
@@ -43,20 +43,20 @@ Job::Job(const Scenario& scenario, const Pricing& pricing, const PredictOptions&
       program_(lower(scenario, timed_orders(scenario, pricing))),
       traffic_{{grid_.size(), 0}, {}, {}} {}
 
-Traffic Job::placed() const {
+Traffic PlacedJob::placed() const {
   if (options_.alone) return {{grid_.size(), 0}, {}, {}};
   return place_traffic(scenario_, program_, grid_, pricing_.collectives, stamps_,
                        options_.fold ? pricing_.units : RepeatedUnits{});
 }
 
-void Job::place(const std::vector<double>& foreign) {
+void PlacedJob::place(const std::vector<double>& foreign) {
   stamps_.clear();
   traffic_ = placed();
   stamps_ = find_stamps(scenario_, program_, grid_, traffic_, pricing_, foreign);
   if (!stamps_.empty()) traffic_ = placed();
 }
 
-std::vector<double> Job::demand() const {
+std::vector<double> PlacedJob::demand() const {
   std::vector<double> out(scenario_.cluster.topology.links().size(), 0);
   for (const GroupTraffic& groups : traffic_.groups) {
     for (const GroupOrbit& orbit : groups.orbits) {
@@ -81,7 +81,7 @@ std::vector<double> Job::demand() const {
   return out;
 }
 
-void Job::fold(const ForeignLinks& foreign) {
+void PlacedJob::fold(const ForeignLinks& foreign) {
   symmetry_ = options_.alone ? class_of_one(*options_.alone, grid_)
                              : find_symmetry(scenario_, grid_, traffic_, pricing_.collectives,
                                              options_.fold, foreign);
@@ -89,13 +89,13 @@ void Job::fold(const ForeignLinks& foreign) {
 
 // A collective inside a pass leaves a part of a rank's core to other ranks and streams. One macro
 // activity of kernels and collectives cannot express that.
-bool Job::must_expand() const {
+bool PlacedJob::must_expand() const {
   if (!scenario_.cluster.spec.accelerator.is_cpu() || options_.alone) return false;
   return std::ranges::any_of(groups_in_blocks(program_),
                              [&](AxisGroup group) { return grid_.group_size(group) > 1; });
 }
 
-void Job::price() {
+void PlacedJob::price() {
   const bool alone = options_.alone.has_value();
   const SendsInPasses sends = alone                 ? SendsInPasses::kNothing
                               : options_.contention ? SendsInPasses::kBesideSiblings
@@ -113,7 +113,7 @@ void Job::price() {
 namespace {
 
 // Sums what the jobs but one send, and the classes in which they see links.
-ForeignLinks links_of_others(const std::vector<Job*>& jobs,
+ForeignLinks links_of_others(const std::vector<PlacedJob*>& jobs,
                              const std::vector<std::vector<double>>& demands, std::size_t but) {
   ForeignLinks out{std::vector<double>(demands.front().size(), 0),
                    std::vector<std::int32_t>(demands.front().size(), -1)};
@@ -132,9 +132,9 @@ ForeignLinks links_of_others(const std::vector<Job*>& jobs,
   return out;
 }
 
-std::size_t classes_of(const std::vector<Job*>& jobs) {
+std::size_t classes_of(const std::vector<PlacedJob*>& jobs) {
   std::size_t out = 0;
-  for (const Job* job : jobs) {
+  for (const PlacedJob* job : jobs) {
     out += job->symmetry().ranks.size() + job->symmetry().link_capacity.size();
   }
   return out;
@@ -142,10 +142,10 @@ std::size_t classes_of(const std::vector<Job*>& jobs) {
 
 }  // namespace
 
-void fold_together(const std::vector<Job*>& jobs) {
+void fold_together(const std::vector<PlacedJob*>& jobs) {
   std::vector<std::vector<double>> demands;
-  for (Job* job : jobs) job->place();
-  for (const Job* job : jobs) demands.push_back(job->demand());
+  for (PlacedJob* job : jobs) job->place();
+  for (const PlacedJob* job : jobs) demands.push_back(job->demand());
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     jobs[j]->place(links_of_others(jobs, demands, j).demand);
   }

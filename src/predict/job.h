@@ -16,12 +16,12 @@ namespace stepcast {
 struct Pricing;
 struct PredictOptions;
 
-class Job {
+class PlacedJob {
  public:
   // Refused where its program would not fit into this machine's memory.
-  static Result<std::unique_ptr<Job>> make(const Scenario& scenario, const Pricing& pricing,
-                                           const PredictOptions& options);
-  Job(const Job&) = delete;
+  static Result<std::unique_ptr<PlacedJob>> make(const Scenario& scenario, const Pricing& pricing,
+                                                 const PredictOptions& options);
+  PlacedJob(const PlacedJob&) = delete;
 
   // Bytes/s on each link when all that it may send is under way, by LinkId.
   std::vector<double> demand() const;
@@ -38,8 +38,8 @@ class Job {
   const SimulationInput& input() const { return *input_; }
 
  private:
-  Job(const Scenario& scenario, const Pricing& pricing, const PredictOptions& options,
-      ByteCount held);
+  PlacedJob(const Scenario& scenario, const Pricing& pricing, const PredictOptions& options,
+            ByteCount held);
   Traffic placed() const;
   bool must_expand() const;
 
@@ -57,6 +57,6 @@ class Job {
 };
 
 // Folds jobs that share links: where one sees two links alike, so do the others, or use neither.
-void fold_together(const std::vector<Job*>& jobs);
+void fold_together(const std::vector<PlacedJob*>& jobs);
 
 }  // namespace stepcast

@@ -32,7 +32,7 @@ constexpr std::size_t kMostShown = 8;  // links
 
 using Partners = std::vector<std::vector<std::int32_t>>;
 
-sim::Time end_of_step(const Job& job, const Simulation& simulation, std::int32_t step) {
+sim::Time end_of_step(const PlacedJob& job, const Simulation& simulation, std::int32_t step) {
   sim::Time end;
   for (std::size_t c = 0; c < job.symmetry().ranks.size(); ++c) {
     const auto own = static_cast<std::int32_t>(c);
@@ -47,7 +47,7 @@ TimeParts& operator+=(TimeParts& sum, const TimeParts& more) {
 }
 
 // The last step, whose parts are those of the mean of all that were measured.
-ClassTimeline mean_of_steps(const Job& job, const Simulation& simulation, std::int32_t c) {
+ClassTimeline mean_of_steps(const PlacedJob& job, const Simulation& simulation, std::int32_t c) {
   ClassTimeline out;
   TimeParts parts;
   Seconds busy, exposed;
@@ -70,13 +70,13 @@ ClassTimeline mean_of_steps(const Job& job, const Simulation& simulation, std::i
 
 class Together {
  public:
-  explicit Together(const std::vector<Job*>& jobs) : jobs_(jobs) {}
+  explicit Together(const std::vector<PlacedJob*>& jobs) : jobs_(jobs) {}
 
   // `steps`, by job: those that count, and one more, beside whose beginning the last one ends.
   Result<std::vector<Simulation>> replay(const std::vector<std::int32_t>& steps) {
     SharedWorkload shared;
     std::vector<Partners> partners;
-    for (const Job* job : jobs_) {
+    for (const PlacedJob* job : jobs_) {
       auto partner = match_transfers(job->program());
       if (!partner) return failure(partner.error());
       partners.push_back(std::move(*partner));
@@ -108,11 +108,12 @@ class Together {
   }
 
  private:
-  const std::vector<Job*>& jobs_;
+  const std::vector<PlacedJob*>& jobs_;
 };
 
 // Steps of another job that ended while those of the first were measured.
-Seconds mean_between(const Job& job, const Simulation& simulation, sim::Time begin, sim::Time end) {
+Seconds mean_between(const PlacedJob& job, const Simulation& simulation, sim::Time begin,
+                     sim::Time end) {
   sim::Time first, last;
   std::int32_t steps = -1;
   for (std::int32_t step = 0; step < simulation.steps; ++step) {
@@ -127,7 +128,7 @@ Seconds mean_between(const Job& job, const Simulation& simulation, sim::Time beg
 
 }  // namespace
 
-Result<JointReplay> replay_together(const std::vector<Job*>& jobs,
+Result<JointReplay> replay_together(const std::vector<PlacedJob*>& jobs,
                                     const std::vector<Seconds>& alone) {
   std::vector<std::int32_t> steps = {kStepsOfFirst};
   constexpr double kMostSteps = 1 << 20;
@@ -165,10 +166,11 @@ Result<JointReplay> replay_together(const std::vector<Job*>& jobs,
   }
 }
 
-std::vector<SharedLink> links_of_several(const std::vector<Job*>& jobs,
+std::vector<SharedLink> links_of_several(const std::vector<PlacedJob*>& jobs,
                                          const std::vector<Seconds>& steps) {
   std::vector<std::vector<LinkTime>> use;
-  for (const Job* job : jobs) use.push_back(link_use(job->input(), job->pricing().collectives));
+  for (const PlacedJob* job : jobs)
+    use.push_back(link_use(job->input(), job->pricing().collectives));
   std::vector<SharedLink> out;
   const Topology& topology = jobs.front()->scenario().cluster.topology;
   for (std::size_t l = 0; l < topology.links().size(); ++l) {

@@ -19,11 +19,11 @@ struct JointReplay {
 
 // Replays the first job for some steps, beside the others for as long as it takes. `alone`: what a
 // step of each takes by itself.
-Result<JointReplay> replay_together(const std::vector<Job*>& jobs,
+Result<JointReplay> replay_together(const std::vector<PlacedJob*>& jobs,
                                     const std::vector<Seconds>& alone);
 
 // Links that the first job shares with others whose steps take so long.
-std::vector<SharedLink> links_of_several(const std::vector<Job*>& jobs,
+std::vector<SharedLink> links_of_several(const std::vector<PlacedJob*>& jobs,
                                          const std::vector<Seconds>& steps);
 
 }  // namespace stepcast

@@ -98,7 +98,7 @@ class Predictor {
     return !scenario_.other_jobs.empty() && options_.other_jobs && options_.contention &&
            !options_.alone;
   }
-  Result<Simulation> settle_beside(Job& own);
+  Result<Simulation> settle_beside(PlacedJob& own);
   void wait_for_critical();
   Seconds moment(const SimulationInput& input, const Simulation& simulation, std::size_t c,
                  const MemoryPeak& peak) const;
@@ -423,7 +423,7 @@ Result<void> Predictor::draw_samples(const SimulationInput& input, const Simulat
 }
 
 // The jobs run together for some steps of this one.
-Result<Simulation> Predictor::settle_beside(Job& own) {
+Result<Simulation> Predictor::settle_beside(PlacedJob& own) {
   if (options_.samples.count > 0) {
     return failure({ErrorCode::kNotSupported,
                     "samples of a step beside other jobs are not supported", "", "other_jobs",
@@ -436,8 +436,8 @@ Result<Simulation> Predictor::settle_beside(Job& own) {
     return forecast ? Result<Seconds>(forecast->step_time)
                     : Result<Seconds>(failure(forecast.error()));
   };
-  std::vector<std::unique_ptr<Job>> others;
-  std::vector<Job*> jobs = {&own};
+  std::vector<std::unique_ptr<PlacedJob>> others;
+  std::vector<PlacedJob*> jobs = {&own};
   std::vector<Seconds> alone;
   for (std::size_t j = 0; j <= scenario_.other_jobs.size(); ++j) {
     const Scenario& scenario = j == 0 ? scenario_ : *scenario_.other_jobs[j - 1].scenario;
@@ -446,13 +446,13 @@ Result<Simulation> Predictor::settle_beside(Job& own) {
     if (!step) return failure(step.error());
     alone.push_back(*step);
     if (j == 0) continue;
-    auto job = Job::make(scenario, pricing, apart);
+    auto job = PlacedJob::make(scenario, pricing, apart);
     if (!job) return failure(job.error());
     others.push_back(std::move(*job));
     jobs.push_back(others.back().get());
   }
   fold_together(jobs);
-  for (Job* job : jobs) job->price();
+  for (PlacedJob* job : jobs) job->price();
   auto joint = replay_together(jobs, alone);
   if (!joint) return failure(joint.error());
   last_ = std::move(joint->timeline);
@@ -483,9 +483,9 @@ Result<void> Predictor::keep_trace(const SimulationInput& input, const Simulatio
 }
 
 Result<Prediction> Predictor::run() {
-  auto made = Job::make(scenario_, pricing_, options_);
+  auto made = PlacedJob::make(scenario_, pricing_, options_);
   if (!made) return failure(made.error());
-  Job& job = **made;
+  PlacedJob& job = **made;
   end_if_stopped();
   const bool alone = options_.alone.has_value();
   if (options_.check) check_program(job.program(), job.grid());

@@ -63,8 +63,12 @@ TEST(BalancedLayers, NoLayerIsBetterOnTheOtherStage) {
     const double first = static_cast<double>(dealt[0]);
     const double last = static_cast<double>(dealt[1]) + head;
     const double longest = std::max(first, last);
-    if (dealt[0] > 0) EXPECT_LE(longest, std::max(first - 1, last + 1) + 1e-9);
-    if (dealt[1] > 0) EXPECT_LE(longest, std::max(first + 1, last - 1) + 1e-9);
+    if (dealt[0] > 0) {
+      EXPECT_LE(longest, std::max(first - 1, last + 1) + 1e-9);
+    }
+    if (dealt[1] > 0) {
+      EXPECT_LE(longest, std::max(first + 1, last - 1) + 1e-9);
+    }
   }
 }
 
@@ -81,7 +85,9 @@ TEST(BalancedLayers, ChunksOfAStageShareItsLayers) {
   Layers of_stage(4, 0);
   for (std::size_t c = 0; c < dealt.size(); ++c) {
     of_stage[c % 4] += dealt[c];
-    if (c > 0 && c + 1 < dealt.size()) EXPECT_GE(dealt[c], 1);
+    if (c > 0 && c + 1 < dealt.size()) {
+      EXPECT_GE(dealt[c], 1);
+    }
   }
   EXPECT_EQ(of_stage, (Layers{9, 9, 8, 6}));
 }

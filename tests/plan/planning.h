@@ -16,13 +16,11 @@
 #include "plan/planner.h"
 #include "plan/space.h"
 #include "plan/space_count.h"
+#include "scenario_from.h"
 
 namespace stepcast {
 
-inline DataFolders source_folders() {
-  const std::string root = source_folder();
-  return {root + "/models", root + "/topologies", root + "/calibrate/profiles"};
-}
+using testing::source_folders;
 
 inline std::unique_ptr<Planner> planner_of(const std::string& text) {
   auto document = JsonDocument::parse(text, "test");

@@ -24,7 +24,7 @@ namespace {
 
 using testing::source_folders;
 
-std::optional<Cluster> cluster_of(const SortedJson& value) {
+std::optional<Cluster> try_cluster(const SortedJson& value) {
   const auto document = JsonDocument::from(SortedJson{{"cluster", value}}, "test.json");
   ObjectReader reader(document->root());
   Cluster out = read_cluster(*reader.required("cluster"), source_folders().topologies);
@@ -33,7 +33,7 @@ std::optional<Cluster> cluster_of(const SortedJson& value) {
 }
 
 // Two nodes, or one that has no NIC, each an NVLink domain of its own.
-SortedJson healthy(const ClusterSpec& spec) {
+SortedJson two_nodes(const ClusterSpec& spec) {
   SortedJson out = {{"base", spec.name}, {"nodes", spec.nics_per_node > 0 ? 2 : 1}};
   if (spec.nvlink_domain_nodes > 1) out["nvlink_domain_nodes"] = 1;
   return out;
@@ -86,12 +86,12 @@ SortedJson described(const Cluster& cluster, const std::string& part, double sha
   return graph;
 }
 
-struct Group {
+struct SomeGroup {
   const char* name;
   std::vector<DeviceId> members;
 };
 
-std::vector<Group> groups_of(const Cluster& cluster) {
+std::vector<SomeGroup> groups_of(const Cluster& cluster) {
   const std::int64_t local = cluster.spec.gpus_per_node, all = cluster.gpus();
   const auto every = [&](std::int64_t first, std::int64_t end, std::int64_t stride) {
     std::vector<DeviceId> out;
@@ -100,7 +100,7 @@ std::vector<Group> groups_of(const Cluster& cluster) {
     }
     return out;
   };
-  std::vector<Group> out = {{"all", every(0, all, 1)}, {"node 0", every(0, local, 1)}};
+  std::vector<SomeGroup> out = {{"all", every(0, all, 1)}, {"node 0", every(0, local, 1)}};
   if (all > local) {
     out.push_back({"node 1", every(local, all, 1)});
     out.push_back({"first of each node", every(0, all, local)});
@@ -109,19 +109,21 @@ std::vector<Group> groups_of(const Cluster& cluster) {
   return out;
 }
 
-constexpr ByteCount kSize = ByteCount{1} << 28;
+constexpr ByteCount kQuarterGibibyte = ByteCount{1} << 28;
 
-class Priced {
+class PricedGroups {
  public:
-  explicit Priced(Cluster cluster)
+  explicit PricedGroups(Cluster cluster)
       : cluster_(std::move(cluster)), costs_(cluster_, source_folders().profiles) {}
-  Seconds time(const Group& group) const {
-    return costs_.price(CollectiveKind::kAllReduce, kSize, DataType::kBf16, group.members).time();
+  Seconds time(const SomeGroup& group) const {
+    return costs_
+        .price(CollectiveKind::kAllReduce, kQuarterGibibyte, DataType::kBf16, group.members)
+        .time();
   }
   // Whether its traffic passes a cable of the part.
-  bool uses(const Group& group, const std::string& part) const {
+  bool uses(const SomeGroup& group, const std::string& part) const {
     const CollectivePrice price =
-        costs_.price(CollectiveKind::kAllReduce, kSize, DataType::kBf16, group.members);
+        costs_.price(CollectiveKind::kAllReduce, kQuarterGibibyte, DataType::kBf16, group.members);
     for (const LinkLoad& load : costs_.loads(price, CollectiveKind::kAllReduce, group.members)) {
       const Link& link = cluster_.topology.links()[load.link.index()];
       if (is_of_part(part, cluster_.topology.name(link.from), cluster_.topology.name(link.to))) {
@@ -137,39 +139,41 @@ class Priced {
   CollectiveCosts costs_;
 };
 
-std::vector<ClusterSpec> shipped() {
+std::vector<ClusterSpec> shipped_specs() {
   const auto specs = list_clusters(source_folders().topologies);
   EXPECT_TRUE(specs.has_value());
   return *specs;
 }
 
-void check_part(const Priced& whole, const SortedJson& cluster, const std::string& part) {
+void check_part(const PricedGroups& whole, const SortedJson& cluster, const std::string& part) {
   std::vector<Seconds> before;
-  for (const Group& group : groups_of(whole.cluster())) before.push_back(whole.time(group));
+  for (const SomeGroup& group : groups_of(whole.cluster())) before.push_back(whole.time(group));
   for (const int percent : {90, 50, 10}) {
-    const auto named = cluster_of(with_fault(cluster, part, fmt::format("{}%", percent)));
-    const auto graph = cluster_of(described(whole.cluster(), part, percent / 100.0));
+    const auto named = try_cluster(with_fault(cluster, part, fmt::format("{}%", percent)));
+    const auto graph = try_cluster(described(whole.cluster(), part, percent / 100.0));
     ASSERT_TRUE(named && graph) << part;
-    const Priced slow(*named), other(*graph);
-    const std::vector<Group> groups = groups_of(whole.cluster());
+    const PricedGroups slow(*named), other(*graph);
+    const std::vector<SomeGroup> groups = groups_of(whole.cluster());
     for (std::size_t g = 0; g < groups.size(); ++g) {
       const std::string where = fmt::format("{}, {} at {} %, {}", whole.cluster().spec.name, part,
                                             percent, groups[g].name);
       const Seconds time = slow.time(groups[g]);
       EXPECT_NEAR(time / other.time(groups[g]), 1, 0.01) << where;
       EXPECT_GE(time / before[g], 1 - 1e-9) << where;
-      if (!whole.uses(groups[g], part)) EXPECT_NEAR(time / whole.time(groups[g]), 1, 1e-9) << where;
+      if (!whole.uses(groups[g], part)) {
+        EXPECT_NEAR(time / whole.time(groups[g]), 1, 1e-9) << where;
+      }
       before[g] = time;
     }
   }
 }
 
 TEST(SlowParts, HaveOnePriceAndSlowTheirUsersAlone) {
-  for (const ClusterSpec& spec : each_of(shipped())) {
-    const SortedJson cluster = healthy(spec);
-    const auto read = cluster_of(cluster);
+  for (const ClusterSpec& spec : each_of(shipped_specs())) {
+    const SortedJson cluster = two_nodes(spec);
+    const auto read = try_cluster(cluster);
     ASSERT_TRUE(read) << spec.name;
-    const Priced whole(*read);
+    const PricedGroups whole(*read);
     for (const std::string& part : each_of(parts_of(*read))) check_part(whole, cluster, part);
   }
 }
@@ -177,14 +181,14 @@ TEST(SlowParts, HaveOnePriceAndSlowTheirUsersAlone) {
 // A part that is gone cuts its users off, or they go another way, which is no faster.
 TEST(SlowParts, ThatAreGoneAreRefusedOrWentRound) {
   AtLeast forecast(40);
-  for (const ClusterSpec& spec : each_of(shipped())) {
-    const SortedJson cluster = healthy(spec);
-    const Priced whole(*cluster_of(cluster));
+  for (const ClusterSpec& spec : each_of(shipped_specs())) {
+    const SortedJson cluster = two_nodes(spec);
+    const PricedGroups whole(*try_cluster(cluster));
     for (const std::string& part : each_of(parts_of(whole.cluster()))) {
-      const auto left = cluster_of(with_fault(cluster, part, ""));
+      const auto left = try_cluster(with_fault(cluster, part, ""));
       if (!left) continue;
-      const Priced rest(*left);
-      for (const Group& group : groups_of(whole.cluster())) {
+      const PricedGroups rest(*left);
+      for (const SomeGroup& group : groups_of(whole.cluster())) {
         EXPECT_GE(rest.time(group) / whole.time(group), 1 - 1e-9)
             << spec.name << ", without " << part << ", " << group.name;
         ++forecast;
@@ -195,9 +199,9 @@ TEST(SlowParts, ThatAreGoneAreRefusedOrWentRound) {
 
 // A whole step: tensor parallelism inside the nodes, data parallelism between them.
 TEST(SlowParts, HaveOnePriceInAStep) {
-  for (const ClusterSpec& spec : each_of(shipped())) {
-    const SortedJson cluster = healthy(spec);
-    const Cluster whole = *cluster_of(cluster);
+  for (const ClusterSpec& spec : each_of(shipped_specs())) {
+    const SortedJson cluster = two_nodes(spec);
+    const Cluster whole = *try_cluster(cluster);
     const auto step = [&](const SortedJson& value) {
       SortedJson scenario = {{"stepcast", 1},
                              {"model", "llama-3.2-1b"},
