@@ -13,7 +13,8 @@ Cluster part_of(const Cluster& whole, const std::vector<std::int64_t>& nodes) {
   std::vector<DeviceId> devices;
   for (std::size_t i = 0; i < whole.topology.gpus().size(); ++i) {
     const DeviceId device(i);
-    if (std::ranges::binary_search(nodes, whole.node_of(device))) devices.push_back(device);
+    if (std::binary_search(nodes.begin(), nodes.end(), whole.node_of(device)))
+      devices.push_back(device);
   }
   STEPCAST_ASSERT(!devices.empty(), "a part of a cluster has GPUs");
   Cluster out{whole.spec, whole.topology.with_devices(devices)};

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "predict/beside.h"
-#include "predict/job.h"
+#include "predict/placed_job.h"
 #include "predict/timeline.h"
 
 namespace stepcast {

@@ -57,7 +57,7 @@ Result<std::unique_ptr<Pricing>> make_pricing(const Scenario& scenario, const Da
                   find_units(scenario.cluster.topology, scenario.cluster.spec.gpus_per_domain()),
                   {},
                   nullptr});
-  // Jobs that share a fabric fold together, link by link (predict/job.h).
+  // Jobs that share a fabric fold together, link by link (predict/placed_job.h).
   if (scenario.cluster.spec.of_nodes > 0) pricing->units = {};
   for (const OtherJob& other : scenario.other_jobs) {
     auto priced = make_pricing(*other.scenario, folders, own_kernels);

@@ -169,7 +169,7 @@ void draw_outer_steps(Draw& draw, Sketch& s) {
   const bool whole = cluster.is_object() && cluster.contains("nodes") && !spec.is_graph &&
                      spec.failed.empty() && spec.other_gpus.empty() && spec.sites == 1 &&
                      spec.nics_per_node > 0 && spec.gpus == spec.nodes * spec.gpus_per_node;
-  if (!s.framework->outer_steps || !whole || !draw.chance(0.2)) return;
+  if (!s.framework->outer_steps || !whole || !draw.chance(0.35)) return;
   const std::int64_t islands = draw.number({2, 3, 4});
   cluster["nodes"] = spec.nodes * islands;
   cluster["nvlink_domain_nodes"] = std::min(spec.nvlink_domain_nodes, spec.nodes);
@@ -188,7 +188,7 @@ void draw_outer_steps(Draw& draw, Sketch& s) {
   if (draw.chance(0.5)) {
     s.set("training.outer.overlap_steps", draw.below(every / fragments + 1));
   }
-  if (draw.chance(0.3)) s.set("training.outer.host", draw.chance(0.5));
+  if (draw.chance(0.6)) s.set("training.outer.host", draw.chance(0.5));
 }
 
 void draw_training(Draw& draw, Sketch& s) {

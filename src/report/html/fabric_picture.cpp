@@ -16,7 +16,7 @@
 namespace stepcast::html {
 namespace {
 
-constexpr double kFabricWidth = 960, kRowHeight = 58, kFabricMargin = 26, kFabricLeft = 84;
+constexpr double kFabricWidth = 960, kTierHeight = 58, kFabricMargin = 26, kFabricLeft = 84;
 constexpr std::size_t kMostPictured = 4;
 constexpr std::size_t kMostOfKind = 24;  // of a kind
 
@@ -63,7 +63,7 @@ class FabricDrawing {
                       {"rx", "2"}},
                      element("title", {}, topology_.name(vertex)));
     }
-    const double height = kFabricMargin * 2 + kRowHeight * static_cast<double>(row_y_.size());
+    const double height = kFabricMargin * 2 + kTierHeight * static_cast<double>(row_y_.size());
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       out += element("text",
                      {{"x", coordinate(middle_of(n))},
@@ -117,7 +117,7 @@ class FabricDrawing {
       if (row == by_kind_.end() || row->second.empty()) continue;
       row_y_[kind] = y;
       place_row(row->second, y);
-      y += kRowHeight;
+      y += kTierHeight;
     }
   }
 

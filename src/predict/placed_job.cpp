@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "predict/job.h"
+#include "predict/placed_job.h"
 
 #include <algorithm>
 #include <map>
