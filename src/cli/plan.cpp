@@ -60,9 +60,9 @@ std::vector<WhyNotQuestion> questions_of(const PlanFlags& flags, const SortedJso
 }
 
 // Keys that depend on those of the question change with them, until a layout is legal.
-WhyNot answer_of(const WhyNotQuestion& question, SortedJson scenario, const PlanFlags& flags,
-                 const DataFolders& folders, const SearchOptions& options,
-                 const SearchResult& result) {
+Result<WhyNot> answer_of(const WhyNotQuestion& question, SortedJson scenario,
+                         const PlanFlags& flags, const DataFolders& folders,
+                         const SearchOptions& options, const SearchResult& result) {
   WhyNot out = why_not(question, options, result);
   std::vector<std::string> changed;
   lay_over(question.asked, "--why-not", scenario);
@@ -70,7 +70,10 @@ WhyNot answer_of(const WhyNotQuestion& question, SortedJson scenario, const Plan
     const std::vector<std::string> opened = open_dependants(out.rules, question.asked, scenario);
     if (opened.empty()) return out;
     changed.insert(changed.end(), opened.begin(), opened.end());
-    out = why_not({question.asked, make_planner(scenario, flags, folders)}, options, result);
+    std::vector<WhyNotQuestion> next;
+    next.push_back({question.asked, make_planner(scenario, flags, folders)});
+    if (Errors slips = slips_of(next, "--why-not"); !slips.empty()) return failure(slips);
+    out = why_not(next.front(), options, result);
     out.changed = changed;
   }
   return out;
@@ -201,7 +204,6 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   if (!errors.empty()) return report_errors(errors);
   const auto questions = questions_of(flags, scenario, data.folders);
   if (errors = slips_of(questions, "--why-not"); !errors.empty()) return report_errors(errors);
-
   const auto today = scenario_of_today(stated_today, flags, data.folders);
   if (!today) return report_errors(today.error());
   SearchOptions options = search_options(flags, limits);
@@ -231,7 +233,9 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
   report.export_target = export_note->target;
   if (asks_for_money(base, objective, flags)) report.prices = &*prices;
   for (const WhyNotQuestion& question : questions) {
-    report.why_not.push_back(answer_of(question, scenario, flags, data.folders, options, *result));
+    auto answer = answer_of(question, scenario, flags, data.folders, options, *result);
+    if (!answer) return report_errors(answer.error());
+    report.why_not.push_back(std::move(*answer));
   }
   progress.clear();
   errors = set_comparisons(*today, flags, data.folders, report);
