@@ -9,10 +9,20 @@
 
 namespace stepcast::fuzz {
 
+// Text that is no XML is a table of the driver's tools.
 void read_nccl_topology(std::string_view text) {
-  const auto beside = JsonDocument::from({{"nodes", 2}}, "cluster");
+  SortedJson keys = {{"nodes", 2}};
+  const bool is_xml = text.starts_with('<');
+  if (!is_xml) {
+    keys.update({{"accelerator", "h100-sxm5-80g"},
+                 {"pcie", "63 GB/s"},
+                 {"nic", "400 Gb/s"},
+                 {"network", "infiniband"}});
+  }
+  const auto beside = JsonDocument::from(keys, "cluster");
   ObjectReader reader(beside->root());
-  const auto made = cluster_of_nccl_topology(text, "system.xml", reader, data_folders().topologies);
+  const auto made = cluster_of_machines(text, is_xml ? "system.xml" : "topo.txt", reader,
+                                        data_folders().topologies);
   say_errors_of(made);
   if (!made) return;
   const auto document = JsonDocument::from(*made, "cluster");
