@@ -88,9 +88,11 @@ TEST(SlowLinks, NicsWithoutAPlaneAreOnesOfTheOtherPlanes) {
   const auto close = [](double a, double b) { EXPECT_NEAR(a / b, 1, 1e-9); };
   close(seconds(healthy, range(0, 16)), seconds(hopper(2, ""), range(0, 16)));
   close(seconds(without, range(0, 8)), seconds(healthy, range(0, 8)));
+  // A part that is slow is no faster than with more left, where NCCL's speeds jump.
+  const auto about = [](double a, double b) { EXPECT_NEAR(a / b, 1, 1e-3); };
   for (const CollectiveKind kind : kKinds) {
-    close(seconds(without, range(0, 16), kind), seconds(three_quarters, range(0, 16), kind));
-    close(seconds(slow, range(0, 16), kind), seconds(half, range(0, 16), kind));
+    about(seconds(without, range(0, 16), kind), seconds(three_quarters, range(0, 16), kind));
+    about(seconds(slow, range(0, 16), kind), seconds(half, range(0, 16), kind));
   }
   close(send_seconds(without, 0, 8), send_seconds(three_quarters, 0, 8));
 }
