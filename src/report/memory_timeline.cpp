@@ -56,7 +56,7 @@ Written memory_timeline_json(const Prediction& prediction) {
   }
   for (const MemorySample& sample : prediction.memory_samples) {
     Json row = Json::array({sample.at.value()});
-    for (const ByteCount bytes : sample.parts) row.push_back(bytes);
+    for (int i = 0; i < categories; ++i) row.push_back(sample.parts[static_cast<std::size_t>(i)]);
     out["classes"][static_cast<std::size_t>(sample.rank_class)]["samples"].push_back(
         std::move(row));
   }
