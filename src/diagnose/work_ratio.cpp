@@ -12,7 +12,7 @@ namespace {
 constexpr double kSameWork = 0.02;
 
 // FLOPs of all products, each operator once however many kernels it took.
-double product_flops(const MeasuredStep& step) {
+double product_flops(const ComparedStep& step) {
   std::set<std::int32_t> seen;
   double out = 0;
   for (const Activity& one : step.timeline.activities) {
@@ -24,7 +24,7 @@ double product_flops(const MeasuredStep& step) {
 }
 
 // Traces of forecasts and of the executor tell each pass's micro-batch.
-double micro_batches(const MeasuredStep& step) {
+double micro_batches(const ComparedStep& step) {
   std::set<std::int32_t> seen;
   for (const Activity& one : step.timeline.activities) {
     const bool inside = one.end_s > step.window.begin_s && one.begin_s < step.window.end_s;
@@ -51,7 +51,7 @@ double size_ratio(const StepParts& forecast, const StepParts& measured, const La
 
 }  // namespace
 
-double work_ratio(const MeasuredStep& forecast, const MeasuredStep& measured, LabelStyle style,
+double work_ratio(const ComparedStep& forecast, const ComparedStep& measured, LabelStyle style,
                   const Labels& labels) {
   double out = 1;
   if (style == LabelStyle::kOperations || style == LabelStyle::kWholePasses) {

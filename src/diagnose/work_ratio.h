@@ -7,14 +7,14 @@
 
 namespace stepcast {
 
-struct MeasuredStep {
+struct ComparedStep {
   const Timeline& timeline;
   const Window& window;
   const StepParts& parts;
 };
 
 // 1 where both agree within 2 %, or where nothing tells.
-double work_ratio(const MeasuredStep& forecast, const MeasuredStep& measured, LabelStyle style,
+double work_ratio(const ComparedStep& forecast, const ComparedStep& measured, LabelStyle style,
                   const Labels& labels);
 
 }  // namespace stepcast

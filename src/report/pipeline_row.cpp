@@ -49,11 +49,11 @@ std::vector<PassBox> passes_of(const std::vector<const TraceSlice*>& slices) {
   return out;
 }
 
-std::vector<TimeSpan> traffic_of(const std::vector<const TraceSlice*>& slices) {
-  std::vector<TimeSpan> out;
+std::vector<DrawnSpan> traffic_of(const std::vector<const TraceSlice*>& slices) {
+  std::vector<DrawnSpan> out;
   for (const TraceSlice* slice : slices) {
     if (slice->stream == Stream::kCompute || slice->stream == Stream::kHost) continue;
-    const TimeSpan span{slice->start.value(), (slice->start + slice->duration).value()};
+    const DrawnSpan span{slice->start.value(), (slice->start + slice->duration).value()};
     if (!out.empty() && span.start <= out.back().end) {
       out.back().end = std::max(out.back().end, span.end);
     } else {

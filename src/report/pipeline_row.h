@@ -22,7 +22,7 @@ struct PassBox {
   std::string name;
 };
 
-struct TimeSpan {
+struct DrawnSpan {
   double start = 0, end = 0;
 };
 
@@ -30,7 +30,7 @@ struct PipelineRow {
   std::string name;
   std::string note;  // beside the name where there is room
   std::vector<PassBox> boxes;
-  std::vector<TimeSpan> traffic;
+  std::vector<DrawnSpan> traffic;
 };
 
 // Slices of one rank class or rank: passes that touch and go on with each other are one box.

@@ -101,6 +101,14 @@ class Rules(unittest.TestCase):
         self.assertEqual([], findings("names", kernels))
         self.assertEqual(2, len(findings("names", {**kernels, "src/cost/gemm.h": SPDX})))
 
+    def test_types_of_one_name(self):
+        text = SPDX + "namespace stepcast {{\nstruct {} {{\n}};\n}}  // namespace stepcast\n"
+        inner = text.replace("namespace stepcast", "namespace stepcast::html")
+        job = {"src/core/a.h": text.format("Job")}
+        self.assertEqual(1, len(findings("names", {**job, "src/model/b.h": text.format("Job")})))
+        self.assertEqual([], findings("names", {**job, "src/model/b.h": text.format("Jobs")}))
+        self.assertEqual([], findings("names", {**job, "src/model/b.h": inner.format("Job")}))
+
     def test_output(self):
         source = "src/core/a.cpp"
         for code in ('std::cout << 1;', 'printf("a");', 'std::exit(1);', 'exit(1);',

@@ -100,8 +100,33 @@ def headers_of_one_name(tree):
         others.append(name)
 
 
+NAMESPACE = re.compile(r"^namespace ([\w:]+) \{")
+END_OF_NAMESPACE = re.compile(r"^\}  // namespace")
+TYPE = re.compile(r"^(?:struct|class) (\w+)(?: final)?(?: : [^;{]*)? ?\{")
+
+
+def types_of_one_name(tree):
+    """One program has both, and the linker takes the functions of either for both."""
+    seen = {}
+    for file in tree.with_suffix(*HEADERS):
+        name = tree.name(file)
+        if not name.startswith(LIBRARY):
+            continue
+        spaces = []
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if found := NAMESPACE.match(line):
+                spaces.append(found[1])
+            elif END_OF_NAMESPACE.match(line) and spaces:
+                spaces.pop()
+            elif found := TYPE.match(line):
+                other = seen.setdefault("::".join([*spaces, found[1]]), name)
+                if other != name:
+                    yield f"{name}:{number}: a type of the same name as one of {other}"
+
+
 def check_names(tree):
     yield from headers_of_one_name(tree)
+    yield from types_of_one_name(tree)
     for file in tree.with_suffix(*SOURCES, *SCRIPTS):
         name = tree.name(file)
         if file.stem in BANNED_STEMS:

@@ -117,7 +117,7 @@ Html draw_traffic(const PipelineRow& row, const TimeAxis& axis, double y) {
   constexpr double kUnits = 20000;
   std::string path;
   double drawn = -1;  // nothing narrower than a unit after the one before it
-  for (const TimeSpan& span : row.traffic) {
+  for (const DrawnSpan& span : row.traffic) {
     if (!axis.shows(span.start, span.end)) continue;
     const double left = std::max(axis.share(span.start) * kUnits, drawn);
     const double right = std::max(axis.share(span.end) * kUnits, left + 1);
