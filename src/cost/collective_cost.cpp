@@ -139,9 +139,8 @@ bool is_slow(const GroupShape& group) {
 
 // NICs that members of a domain drive where none has failed, if no two share one.
 std::int64_t nics_of(const ClusterSpec& cluster, std::int64_t members) {
-  const std::int64_t gpus = std::max<std::int64_t>(1, cluster.gpus_per_node);
-  const std::int64_t of_gpu = std::max<std::int64_t>(1, (cluster.nics_per_node + gpus - 1) / gpus);
-  return std::min(cluster.nics_per_node * cluster.nvlink_domain_nodes, members * of_gpu);
+  return std::min(cluster.nics_per_node * cluster.nvlink_domain_nodes,
+                  members * nics_of_gpu(cluster));
 }
 
 GroupShape with_at_least(GroupShape group, double left) {

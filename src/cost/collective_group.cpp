@@ -126,6 +126,11 @@ void find_what_is_left(const DeviceLinks& links, std::span<const DeviceId> membe
   }
 }
 
+std::int64_t nics_of_gpu(const ClusterSpec& cluster) {
+  const std::int64_t gpus = std::max<std::int64_t>(1, cluster.gpus_per_node);
+  return std::max<std::int64_t>(1, (cluster.nics_per_node + gpus - 1) / gpus);
+}
+
 GroupShape shape_of(const Cluster& cluster, const DeviceLinks& links,
                     std::span<const DeviceId> members) {
   GroupShape shape;
@@ -157,9 +162,7 @@ GroupShape shape_of(const Cluster& cluster, const DeviceLinks& links,
     const std::int64_t node = domain * cluster.spec.nvlink_domain_nodes;
     if (std::exchange(site, node / cluster.spec.nodes_per_site()) != site) ++shape.sites;
   }
-  const std::int64_t of_node = std::max<std::int64_t>(1, cluster.spec.gpus_per_node);
-  const std::int64_t nics_of_gpu =
-      std::max<std::int64_t>(1, (cluster.spec.nics_per_node + of_node - 1) / of_node);
+  const std::int64_t own_nics = nics_of_gpu(cluster.spec);
   shape.domains = 0;
   shape.largest = 0;
   shape.smallest = shape.nics = std::numeric_limits<std::int64_t>::max();
@@ -169,7 +172,7 @@ GroupShape shape_of(const Cluster& cluster, const DeviceLinks& links,
     const auto mine = [&](const auto& entry) { return entry.first == *begin; };
     const auto nic_end = std::find_if_not(nic, used.end(), mine);
     // A GPU that has lost its NIC drives another one, and not all of its machine.
-    const std::int64_t most = (end - begin) * nics_of_gpu;
+    const std::int64_t most = (end - begin) * own_nics;
     shape.nics = std::min({shape.nics, std::int64_t{nic_end - nic}, most});
     shape.largest = std::max<std::int64_t>(shape.largest, end - begin);
     shape.smallest = std::min<std::int64_t>(shape.smallest, end - begin);

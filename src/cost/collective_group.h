@@ -14,6 +14,7 @@ namespace stepcast {
 
 class Topology;
 struct Cluster;
+struct ClusterSpec;
 
 // A domain is what NCCL calls a node: the GPUs that reach each other without the network.
 struct GroupShape {
@@ -59,6 +60,9 @@ class DeviceLinks {
   std::map<DeviceId, Left> slow_gpus_;
   std::map<VertexId, double> slow_nics_;
 };
+
+// NICs that a GPU drives where none has failed and no two GPUs share one.
+std::int64_t nics_of_gpu(const ClusterSpec& cluster);
 
 // Sets what is left of the members' links in `shape`, whose domains are known: all members wait for
 // the slowest of them.

@@ -87,28 +87,44 @@ bool is_runners_command(std::string_view line) {
   return line.starts_with("::") || line.starts_with("##[");
 }
 
+// Calls `visit` for each character, and for each escape sequence that colours it.
+template <class Visit>
+void for_each_glyph(std::string_view text, const Visit& visit) {
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t end = i + 1;
+    const bool is_escape = text[i] == '\x1b';
+    if (is_escape) {
+      end = std::min(text.find('m', i), text.size() - 1) + 1;
+    } else {
+      while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+    }
+    visit(text.substr(i, end - i), is_escape);
+    i = end;
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> glyphs_of(std::string_view text) {
   std::vector<std::string> out;
   std::string escapes;
-  for (std::size_t i = 0; i < text.size();) {
-    std::size_t end = i + 1;
-    if (text[i] == '\x1b') {
-      end = std::min(text.find('m', i), text.size() - 1) + 1;
-      escapes += text.substr(i, end - i);
+  for_each_glyph(text, [&](std::string_view glyph, bool is_escape) {
+    if (is_escape) {
+      escapes += glyph;
     } else {
-      while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
-      out.push_back(escapes + std::string(text.substr(i, end - i)));
+      out.push_back(escapes + std::string(glyph));
       escapes.clear();
     }
-    i = end;
-  }
+  });
   if (!escapes.empty() && !out.empty()) out.back() += escapes;
   return out;
 }
 
-std::size_t shown_width(std::string_view text) { return glyphs_of(text).size(); }
+std::size_t shown_width(std::string_view text) {
+  std::size_t out = 0;
+  for_each_glyph(text, [&](std::string_view, bool is_escape) { out += is_escape ? 0 : 1; });
+  return out;
+}
 
 std::size_t longest_word(std::string_view text) {
   std::size_t out = 0;
