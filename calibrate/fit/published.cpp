@@ -240,6 +240,7 @@ Rows DeviceRules::fields() {
                                 row<&F::in_step_from>("in_step_from"),
                                 row<&F::max_matmul>("max_matmul").with_unit(),
                                 row<&F::max_matmul_fp8>("max_matmul_fp8").with_unit(),
+                                row<&F::max_matmul_fp4>("max_matmul_fp4").with_unit(),
                                 row<&F::max_matmul_source>("max_matmul_source"),
                                 row<&F::power_limited>("power_limited"),
                                 row<&F::stream_fraction>("stream_fraction").within(0.01, 1),

@@ -113,7 +113,7 @@ struct DeviceRules {
   std::string gemm_from;        // empty: data sheet
   std::string gemm_roles_from;  // whose table tells gradients from forward; empty: gemm_from's
   std::string in_step_from;     // whose products of a step show the clock in a step; empty: its own
-  std::optional<FlopsPerSecond> max_matmul, max_matmul_fp8;
+  std::optional<FlopsPerSecond> max_matmul, max_matmul_fp8, max_matmul_fp4;
   std::string max_matmul_source;
   bool power_limited = false;
   double stream_fraction = 0.8;

@@ -380,7 +380,18 @@ void Shipping::ship_narrow(const DeviceRules& rules, ShippedProfile& out) const 
   const auto fp8 = fp8_.find(rules.gemm_from), fp4 = fp4_.find(rules.device);
   const bool has_fp8 = accelerator(rules.device).peak(DataType::kFp8).has_value();
   if (fp8 != fp8_.end() && has_fp8) out.profile.gemm_fp8 = curve("gemm fp8", fp8->second);
-  if (fp4 != fp4_.end()) out.profile.gemm_fp4 = curve("gemm fp4", fp4->second);
+  if (fp4 != fp4_.end()) {
+    out.profile.gemm_fp4 = curve("gemm fp4", fp4->second);
+  } else if (fp8 != fp8_.end() && has_fp8 && rules.max_matmul_fp8 && rules.max_matmul_fp4) {
+    // One rate of fp4 is known: products have the form of those in fp8.
+    GemmCurve alike = curve("gemm fp4", fp8->second);
+    const double fraction = *rules.max_matmul_fp4 / *rules.max_matmul_fp8 *
+                            matrix_peak(accelerator(rules.device), DataType::kFp8).value() /
+                            matrix_peak(accelerator(rules.device), DataType::kFp4).value();
+    alike.fit.efficiency *= fraction;
+    for (GemmSample& sample : alike.samples) sample.efficiency *= fraction;
+    out.profile.gemm_fp4 = alike;
+  }
 }
 
 // Products of a step, by Transformer Engine, are known of one device of the architecture.

@@ -75,6 +75,7 @@ constexpr std::array kRows = {
                        .nvlink = BytesPerSecond(76.8e9),
                        .nvlink_part = 48.0 / 64,
                        .has_block_scales = true,
+                       .has_mxfp4 = true,
                        .product_efficiency = 0.58,
                        .attention_efficiency = 0.35},
     ArchitectureTraits{.name = "other",

@@ -42,6 +42,7 @@ struct ArchitectureTraits {
   // weight gradient needs transposed copies.
   bool reads_fp8_both_ways = false;
   bool has_block_scales = false;  // products take a scale for each 32 elements (mxfp8)
+  bool has_mxfp4 = false;         // frameworks train in fp4 with them
   bool has_nvfp4 = false;         // and one for each 16 elements of fp4, as NVIDIA's recipe has it
 
   bool has_flash_attention = true;  // the flash-attn packages have kernels for it

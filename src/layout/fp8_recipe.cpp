@@ -55,6 +55,16 @@ constexpr Fp8Recipe kNvfp4{.name = "nvfp4",
                            .type = DataType::kFp4,
                            .transforms = true};
 
+// Open Compute Project, MX formats: blocks of 32 with a power of two, which the cast reads once.
+// AMD's products take them (CDNA 4).
+constexpr Fp8Recipe kMxfp4{.name = "mxfp4",
+                           .scales_by_direction = true,
+                           .scale_bytes = 1.0 / 32,
+                           .weight_scale_bytes = 1.0 / 32,
+                           .runs_attention = false,
+                           .needs_block_scales = true,
+                           .type = DataType::kFp4};
+
 ByteCount with_scales(const Fp8Recipe& recipe, std::int64_t elements, double scale_bytes) {
   const double each = width_of(recipe.type) + scale_bytes;
   return static_cast<ByteCount>(std::ceil(static_cast<double>(elements) * each));
@@ -93,7 +103,9 @@ ByteCount Fp8::weight_bytes(std::int64_t elements) const {
 Fp8 fp8_of(const Scenario& scenario) {
   const Training& training = scenario.training;
   if (!is_scaled(training.precision)) return {};
-  if (training.precision == DataType::kFp4) return with_recipe(scenario, &kNvfp4);
+  if (training.precision == DataType::kFp4) {
+    return with_recipe(scenario, training.mxfp4 ? &kMxfp4 : &kNvfp4);
+  }
   return with_recipe(scenario, recipe_named(training.fp8_recipe));
 }
 

@@ -34,6 +34,7 @@ struct FrameworkTraits {
   bool (*default_for)(const Training& training, const Layout& layout) = nullptr;
   const char* default_when = "";  // says it in words: "zero is 3"
   int zero = 0;
+  bool shards_among_several = false;  // a rank that holds the whole model has zero 0 by default
   bool compile = true;          // elementwise chains run as fused kernels
   bool gradients_fp32 = false;  // 16-bit training keeps and reduces gradients in fp32
   // The layout has its schedule and its zero by then.
@@ -101,9 +102,10 @@ struct FrameworkTraits {
   // Adds what it refuses of a scenario, in the words of its own checks; null: nothing.
   void (*check_zero)(const Scenario& scenario, Findings& findings) = nullptr;
   void (*check_overlap)(const Scenario& scenario, Findings& findings) = nullptr;
-  int least_zero = 0;  // stages of zero below it are another framework's
-  // A search tries no more than this: the rest is rare there, and no recorded run shows how it
-  // does.
+  bool has_zero_1 = true;
+  // A search tries no less, where there are replicas, and no more than this: the rest is rare
+  // there, and no recorded run shows how it does.
+  int least_proposed_zero = 0;
   int most_proposed_zero = 3;
   int most_proposed_zero_on_pipelines = 3;
   int most_proposed_zero_with_tensor = 3;

@@ -55,7 +55,8 @@ void settle_zero(Scenario& s, bool stated) {
   if (stated) return;
   const FrameworkTraits& traits = traits_of(s.training.framework);
   const bool offered = s.training.release.has(traits.sharded_optimizer_since);
-  s.layout.zero = offered ? traits.zero : 0;
+  const bool alone = traits.shards_among_several && s.layout.dp * s.layout.cp == 1;
+  s.layout.zero = offered && !alone ? traits.zero : 0;
 }
 
 void settle_shard_group(Scenario& s, bool) {

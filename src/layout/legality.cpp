@@ -426,9 +426,9 @@ void check_zero(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"layout.zero", "layout.pp", "training.framework"})) return;
   const Layout& l = s.layout;
   const FrameworkTraits& framework = traits_of(s.training.framework);
-  if (l.zero < framework.least_zero) {
-    findings.illegal("layout.zero", fmt::format("{} with framework {}", l.zero, framework.name),
-                     fmt::format("{} shards gradients (2) or also parameters (3)", framework.name));
+  if (l.zero == 1 && !framework.has_zero_1) {
+    findings.illegal("layout.zero", fmt::format("1 with framework {}", framework.name),
+                     "0 replicates, 2 shards gradients, 3 also parameters");
   }
   if (framework.check_zero != nullptr) framework.check_zero(s, findings);
   if (findings.trusts({"layout.shard_group", "layout.dp", "layout.cp"}) && l.shard_group > 0 &&

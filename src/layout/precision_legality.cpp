@@ -112,12 +112,17 @@ void check_fp4(const Scenario& s, const Stated& stated, Findings& findings) {
   }
   const Accelerator& device = s.cluster.spec.accelerator;
   const bool can_multiply = findings.trusts({"cluster"}) && device.peak(DataType::kFp4);
-  if (fp4 && can_multiply && !traits_of(device.architecture).has_nvfp4) {
-    findings.illegal("training.precision",
-                     fmt::format("{} has no scales for pieces of 16 elements, which fp4 takes "
-                                 "(NVFP4)",
-                                 device.name),
-                     "precision fp8");
+  const ArchitectureTraits& traits = traits_of(device.architecture);
+  if (fp4 && can_multiply && !(t.mxfp4 ? traits.has_mxfp4 : traits.has_nvfp4)) {
+    const bool other = traits.has_nvfp4 || traits.has_mxfp4;
+    findings.illegal(
+        "training.precision",
+        t.mxfp4 ? fmt::format("no framework trains in MXFP4 on {}", device.name)
+                : fmt::format("{} has no scales for pieces of 16 elements, which fp4 takes (NVFP4)",
+                              device.name),
+        !other    ? "precision fp8"
+        : t.mxfp4 ? "precision fp4 or fp8"
+                  : "precision mxfp4 or fp8");
   }
   if (fp4 && t.fp4_products == Fp4Products::kAll && t.fp8_attention) {
     findings.illegal("training.fp8_attention", "fp8 attention beside products in fp4",
@@ -127,10 +132,10 @@ void check_fp4(const Scenario& s, const Stated& stated, Findings& findings) {
     findings.illegal("training.fp8_params", "parameters of two types in one buffer",
                      "false, or fp4_products all");
   }
-  const std::int64_t wide = t.bf16_layers_at_start + t.bf16_layers_at_end;
+  const std::int64_t wide = t.first_layers_16_bits + t.last_layers_16_bits;
   if (wide == 0) return;
   const char* key =
-      t.bf16_layers_at_start > 0 ? "training.bf16_layers_at_start" : "training.bf16_layers_at_end";
+      t.first_layers_16_bits > 0 ? "training.first_layers_16_bits" : "training.last_layers_16_bits";
   if (!is_scaled(t.precision)) {
     findings.illegal(key, fmt::format("with precision {}", name_of(t.precision)),
                      "precision fp8 or fp4");

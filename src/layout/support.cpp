@@ -165,6 +165,24 @@ void check_deferred_head(const Scenario& s, Findings& findings) {
                        "use 0");
 }
 
+// Its gradient of the table is made beside what flows back, part by part.
+void check_loss_chunks(const Scenario& s, Findings& findings) {
+  constexpr const char* kPath = "training.loss_chunks";
+  if (s.training.loss_chunks == 1 ||
+      !findings.trusts({kPath, "layout.defer_head_wgrad", "layout.schedule", "layout.pp"})) {
+    return;
+  }
+  if (s.layout.defer_head_wgrad > 0) {
+    findings.unsupported(kPath, "a loss in parts with layout.defer_head_wgrad is", "1");
+  } else if (splits_backward(s.layout)) {
+    findings.unsupported(kPath,
+                         fmt::format("a loss in parts under schedule {}, which makes weight "
+                                     "gradients apart, is",
+                                     rules_of(s.layout.schedule).name),
+                         "1");
+  }
+}
+
 // torchtitan has fused attention alone.
 void check_recomputed_operations(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"layout.recompute", "training.attention"})) return;
@@ -183,6 +201,7 @@ void check_support(const Scenario& scenario, Findings& findings) {
   check_parallelism(scenario, findings);
   check_sharding(scenario, findings);
   check_memory_saving(scenario, findings);
+  check_loss_chunks(scenario, findings);
   check_deferred_head(scenario, findings);
   check_recomputed_operations(scenario, findings);
 }

@@ -80,15 +80,19 @@ struct Training {
   bool compile = true;      // elementwise chains fused
   bool early_stop = false;  // full recomputation ends where backward has all that it reads
   CudaGraphs cuda_graphs = CudaGraphs::kOff;
+  // Parts of a micro-batch's tokens, for each of which the head makes logits, loss and gradients by
+  // themselves; 1: all at once.
+  std::int64_t loss_chunks = 1;
   Release release;
   bool launch_blocking = false;       // every launch waits until its kernel has ended
   bool fp8_params = false;            // with fp8: parameters are held and gathered in fp8
   bool fp8_attention = false;         // with fp8: attention reads fp8 too
   bool fp8_head = false;              // with mxfp8: the head's products read it too
   bool fp8_activation_input = false;  // what SwiGLU reads waits for the backward in fp8
+  bool mxfp4 = false;  // with fp4: a scale for each 32 numbers (MX), else for each 16 (NVFP4)
   Fp4Products fp4_products = Fp4Products::kAll;
   // With fp8 or fp4: so many of the first and of the last layers stay in 16 bits.
-  std::int64_t bf16_layers_at_start = 0, bf16_layers_at_end = 0;
+  std::int64_t first_layers_16_bits = 0, last_layers_16_bits = 0;
   TrainingMode mode = TrainingMode::kPretrain;
   std::int64_t lora_rank = 0;  // of the adapters; 0 with kPretrain
   double lora_dropout = 0;     // share of an adapter's inputs that is dropped

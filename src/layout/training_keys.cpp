@@ -43,15 +43,44 @@ bool is_recipe(ObjectReader& object, const char* key) {
   return true;
 }
 
-template <auto member, std::size_t accepted = kPrecisions.size()>
+template <auto member, std::size_t accepted>
 constexpr KeyType kPrecision = {
     [](ObjectReader& object, const char* key, Settings& out) {
-      if (accepted == kPrecisions.size() && is_recipe(object, key)) return false;
       const auto found = object.choice(key, precision_names<accepted>());
       if (found) field(out, member) = kPrecisions[*found];
       return found.has_value();
     },
     write_name<member>, copy_field<member>, [] { return one_of(precision_names<accepted>()); }};
+
+// fp4 has two forms: NVIDIA's, which is meant by the type alone, and MX.
+constexpr const char* kNvfp4 = "nvfp4";
+constexpr const char* kMxfp4 = "mxfp4";
+
+std::vector<std::string> product_precisions() {
+  std::vector<std::string> out = precision_names<kPrecisions.size()>();
+  out.insert(out.end(), {kNvfp4, kMxfp4});
+  return out;
+}
+
+bool read_product_precision(ObjectReader& object, const char* key, Settings& out) {
+  if (is_recipe(object, key)) return false;
+  const auto found = object.choice(key, product_precisions());
+  if (!found) return false;
+  const bool fp4 = *found >= kPrecisions.size();
+  out.training.precision = fp4 ? DataType::kFp4 : kPrecisions[*found];
+  out.training.mxfp4 = *found > kPrecisions.size();
+  return true;
+}
+void write_product_precision(const Settings& settings, SortedJson& out) {
+  out = settings.training.mxfp4 ? kMxfp4 : name_of(settings.training.precision);
+}
+void copy_product_precision(const Settings& from, Settings& to) {
+  to.training.precision = from.training.precision;
+  to.training.mxfp4 = from.training.mxfp4;
+}
+constexpr KeyType kProductPrecision = {read_product_precision, write_product_precision,
+                                       copy_product_precision,
+                                       [] { return one_of(product_precisions()); }};
 
 std::vector<std::string> state_precisions() { return {"fp32", "bf16"}; }
 template <auto member>
@@ -244,6 +273,7 @@ bool has_fp8(const Scenario& s) { return is_scaled(s.training.precision); }
 bool stores_fp8_inputs(const Scenario& s) {
   return traits_of(s.training.framework).stores_fp8_inputs && s.model.mlp == Mlp::kSwiglu;
 }
+bool cuts_loss(const Scenario& s) { return s.training.loss_chunks > 1; }
 bool has_fp4(const Scenario& s) { return s.training.precision == DataType::kFp4; }
 bool offloads_optimizer(const Scenario& s) { return s.layout.offload.optimizer > 0; }
 bool has_attention_kernel(const Scenario& s) { return !s.training.attention_kernel.empty(); }
@@ -280,9 +310,9 @@ constexpr Key kRows[] = {
      .settle = settle_document_deviation,
      .shown = packs_documents},
     {.path = "training.precision",
-     .type = &kPrecision<&Training::precision>,
+     .type = &kProductPrecision,
      .fallback = "bf16",
-     .help = "number type of the matrix products",
+     .help = "number type of the matrix products; `fp4` is NVFP4",
      .flag = {"--precision", "TYPE", true},
      .decides_the_run = true},
     {.path = "training.optimizer",
@@ -397,20 +427,27 @@ constexpr Key kRows[] = {
      .fallback = "false",
      .help = "what SwiGLU reads waits for the backward in fp8, in any precision",
      .shown = stores_fp8_inputs},
+    {.path = "training.loss_chunks",
+     .type = &kCount<&Training::loss_chunks, 1, 4096>,
+     .fallback = "1",
+     .help = "parts of a micro-batch's tokens, for each of which the head makes logits, loss and "
+             "gradients by themselves (a linear loss, as of Liger or torchtune)",
+     .shown = cuts_loss,
+     .decides_the_run = true},
     {.path = "training.fp4_products",
      .type = &kChoice<&Training::fp4_products, fp4_products_names>,
      .fallback = "all",
      .help = "with precision fp4: all products of layers, or with `mlp` those of attention in fp8",
      .shown = has_fp4,
      .decides_the_run = true},
-    {.path = "training.bf16_layers_at_start",
-     .type = &kCount<&Training::bf16_layers_at_start, 0, kMostInKey>,
+    {.path = "training.first_layers_16_bits",
+     .type = &kCount<&Training::first_layers_16_bits, 0, kMostInKey>,
      .fallback = "0",
      .help = "with precision fp8 or fp4: so many first layers stay in 16 bits",
      .shown = has_fp8,
      .decides_the_run = true},
-    {.path = "training.bf16_layers_at_end",
-     .type = &kCount<&Training::bf16_layers_at_end, 0, kMostInKey>,
+    {.path = "training.last_layers_16_bits",
+     .type = &kCount<&Training::last_layers_16_bits, 0, kMostInKey>,
      .fallback = "0",
      .help = "with precision fp8 or fp4: so many last layers stay in 16 bits",
      .shown = has_fp8,

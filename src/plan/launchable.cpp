@@ -56,7 +56,8 @@ class Launchable {
   }
 
   void check_zero() {
-    if (layout_.zero > traits_.most_proposed_zero) {
+    const bool replicates = layout_.zero < traits_.least_proposed_zero;
+    if ((replicates && layout_.dp * layout_.cp > 1) || layout_.zero > traits_.most_proposed_zero) {
       rare("layout.zero", fmt::format("zero {}", layout_.zero));
     } else if (layout_.pp > 1 && layout_.zero > traits_.most_proposed_zero_on_pipelines) {
       rare("layout.zero", fmt::format("zero {} on a pipeline", layout_.zero));

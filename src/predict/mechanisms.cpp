@@ -74,7 +74,7 @@ class Mechanisms {
     const bool in_fp8 = is_scaled(training.precision);
     add(in_fp8 && !training.fp8_recipe.empty(), fmt::format("fp8 recipe {}", training.fp8_recipe));
     add(training.fp8_params, std::string("parameters in ") + name_of(training.precision));
-    add(training.bf16_layers_at_start + training.bf16_layers_at_end > 0, "layers kept in 16 bits");
+    add(training.first_layers_16_bits + training.last_layers_16_bits > 0, "layers kept in 16 bits");
     add(training.fp4_products == Fp4Products::kMlp, "fp4 beside fp8");
     add(training.fp8_attention, "attention in fp8");
     add(training.fp8_head, "head in fp8");

@@ -244,6 +244,34 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::in
   write_weight_gradient(name, weight, elements, gemm, fresh, reads);
 }
 
+void BlockBuilder::add_weight_gradient(const char* name, ParameterId weight, std::int64_t n,
+                                       std::int64_t k, Buffers reads, bool in_fp8,
+                                       std::int64_t tokens) {
+  if (!trains(weight)) return;
+  const bool fused = mode_ == GradientMode::kFused;
+  const Gemm gemm{GemmRole::kWeightGradient,
+                  1,
+                  n,
+                  k,
+                  tokens,
+                  multiplied(in_fp8),
+                  fused ? shape_.gradient : shape_.type,
+                  fused};
+  const std::int64_t elements = n * k;
+  const BufferId part = fused ? BufferId{} : buffer(name, elements, shape_.type);
+  if (fused) {
+    add(name, gemm, reads, {});
+  } else {
+    add(name, gemm, reads, {part});
+  }
+  uses({weight});
+  if (fused) return;
+  const auto bytes = static_cast<double>(shape_.element + 2 * size_of(gradient_type()));
+  add("accumulate_gradient", Accumulate{shape_.type, gradient_type(), size(elements, 0, bytes)},
+      {part}, {});
+  uses({weight});
+}
+
 void BlockBuilder::weight_gradient(const char* name, ParameterId weight, GroupedGemm product,
                                    Buffers reads) {
   if (!trains(weight)) return;

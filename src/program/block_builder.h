@@ -153,6 +153,9 @@ class BlockBuilder {
                        std::int64_t tokens = 0);
   // Does it for the weights of experts; `product` says all but where it writes.
   void weight_gradient(const char* name, ParameterId weight, GroupedGemm product, Buffers reads);
+  // Adds that of some tokens to the sum of others', behind the operation written last.
+  void add_weight_gradient(const char* name, ParameterId weight, std::int64_t n, std::int64_t k,
+                           Buffers reads, bool in_fp8, std::int64_t tokens);
   // A gradient of one weight and micro-batch, and how it joins the main one.
   BufferId fresh_gradient(const char* name, std::int64_t elements);
   void accumulate(ParameterId weight, std::int64_t elements, BufferId fresh);

@@ -20,14 +20,20 @@
 namespace stepcast {
 namespace {
 
+// The logits of some tokens, and what the loss has made of them.
+struct Loss {
+  std::int64_t tokens = 0;
+  BufferId probabilities;  // fp32, or the logits themselves where the loss leaves them in 16 bits
+  BufferId statistics;     // largest logit, sum of exponentials and target logit of every token
+};
+
 struct HeadBuffers {
   BufferId input, normed;
   BufferId narrow;         // of the table's width
   LinearInput read;        // what the product with the table reads of it
   LinearInput projecting;  // what the projection to the table's width reads
   LinearOutput projected;
-  BufferId probabilities;  // fp32, or the logits themselves where the loss leaves them in 16 bits
-  BufferId statistics;     // largest logit, sum of exponentials and target logit of every token
+  Loss loss;  // of all tokens, where they are not taken in parts
 };
 
 struct HeadWeights {
@@ -112,11 +118,12 @@ LossTraffic loss_traffic(const Scenario& scenario) {
   return {4 + 4, 4 + 12, 2, 2};
 }
 
-KernelSize loss_size(const Scenario& scenario, const BlockBuilder& builder, bool backward) {
+KernelSize loss_size(const Scenario& scenario, const BlockBuilder& builder, std::int64_t tokens,
+                     bool backward) {
   const Shape& shape = builder.shape();
   const LossTraffic loss = loss_traffic(scenario);
   const KernelSize size =
-      builder.size(shape.tokens * shape.vocab, shape.vocab, backward ? loss.backward : loss.forward,
+      builder.size(tokens * shape.vocab, shape.vocab, backward ? loss.backward : loss.forward,
                    backward ? loss.backward_launches : loss.forward_launches);
   const bool is_counted =
       scenario.rules.loss_in_single_steps || scenario.rules.fuses_loss || loss_is_shared(scenario);
@@ -127,9 +134,9 @@ KernelSize loss_size(const Scenario& scenario, const BlockBuilder& builder, bool
 // backward the gradient of the loss that it is handed, and its own. Where tensor ranks share the
 // vocabulary each direction has one tensor more. flash-attn's loss writes the gradient beside the
 // logits.
-void take_scratch(const Scenario& scenario, BlockBuilder& builder, bool backward) {
-  const Shape& shape = builder.shape();
-  const std::int64_t elements = shape.tokens * shape.vocab;
+void take_scratch(const Scenario& scenario, BlockBuilder& builder, std::int64_t tokens,
+                  bool backward) {
+  const std::int64_t elements = tokens * builder.shape().vocab;
   if (scenario.rules.fuses_loss) {
     if (backward && scenario.rules.takes_loss_metrics)
       builder.also_writes({builder.activation("loss_scratch", elements)});
@@ -156,11 +163,48 @@ BufferId table_for_product(const HeadWeights& weights, BlockBuilder& builder,
   return matrix_for_product(builder, weights.table, builder.shape().table_elements(), backward);
 }
 
+Loss make_loss(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder,
+               const HeadBuffers& head, std::int64_t tokens) {
+  const Shape& shape = builder.shape();
+  const std::int64_t elements = tokens * shape.vocab;
+  const OperandForm& form = form_of(scenario, builder);
+  Loss out;
+  out.tokens = tokens;
+  const BufferId logits = builder.activation("logits", elements);
+  builder.gemm("logits", GemmRole::kForward, tokens, shape.vocab, shape.table_width,
+               {head.read.operand.rows, table_for_product(weights, builder, form, false)}, {logits},
+               weights.bias.valid(), form.is_fp8());
+  builder.uses({weights.table, weights.bias});
+  out.probabilities = logits;
+  if (!one_kernel(scenario)) {
+    out.probabilities = builder.buffer("logits_fp32", elements, DataType::kFp32);
+    builder.add("logits_cast",
+                Cast{CastSubject::kLogits, false, shape.type, DataType::kFp32,
+                     builder.size(elements, 0, static_cast<double>(shape.element) + 4)},
+                {logits}, {out.probabilities});
+  }
+  out.statistics = builder.buffer("loss_statistics", 3 * tokens, DataType::kFp32);
+  const DataType type = one_kernel(scenario) ? shape.type : DataType::kFp32;
+  builder.add(
+      "cross_entropy",
+      CrossEntropy{false, type, loss_size(scenario, builder, tokens, false), {weights.ahead}},
+      {logits, out.probabilities}, {out.probabilities, out.statistics});
+  take_scratch(scenario, builder, tokens, false);
+  if (shape.tp > 1) {
+    // Maximum, target logit and sum of exponentials of every token.
+    for (const CollectivePurpose purpose :
+         {CollectivePurpose::kLossMaximum, CollectivePurpose::kLossTarget,
+          CollectivePurpose::kLossSum}) {
+      builder.collective(name_of(purpose), CollectiveKind::kAllReduce, AxisGroup::kTensor, tokens,
+                         DataType::kFp32, {out.statistics}, {out.statistics}, purpose);
+    }
+  }
+  return out;
+}
+
 HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder,
                     BufferId input) {
   const Shape& shape = builder.shape();
-  const std::int64_t logits_elements = shape.tokens * shape.vocab;
-  const double e = static_cast<double>(shape.element);
   HeadBuffers out;
   out.input = input;
   out.normed = scenario.model.final_norm
@@ -173,62 +217,85 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
     narrow = out.projected.y;
   }
   out.narrow = narrow;
-  const OperandForm& form = form_of(scenario, builder);
-  out.read = form.enter(builder, "head_input", of_input(weights, builder, narrow));
-  const BufferId logits = builder.activation("logits", logits_elements);
-  builder.gemm("logits", GemmRole::kForward, shape.tokens, shape.vocab, shape.table_width,
-               {out.read.operand.rows, table_for_product(weights, builder, form, false)}, {logits},
-               weights.bias.valid(), form.is_fp8());
-  builder.uses({weights.table, weights.bias});
-  out.probabilities = logits;
-  if (!one_kernel(scenario)) {
-    out.probabilities = builder.buffer("logits_fp32", logits_elements, DataType::kFp32);
-    builder.add("logits_cast",
-                Cast{CastSubject::kLogits, false, shape.type, DataType::kFp32,
-                     builder.size(logits_elements, 0, e + 4)},
-                {logits}, {out.probabilities});
-  }
-  out.statistics = builder.buffer("loss_statistics", 3 * shape.tokens, DataType::kFp32);
-  const DataType type = one_kernel(scenario) ? shape.type : DataType::kFp32;
-  builder.add("cross_entropy",
-              CrossEntropy{false, type, loss_size(scenario, builder, false), {weights.ahead}},
-              {logits, out.probabilities}, {out.probabilities, out.statistics});
-  take_scratch(scenario, builder, false);
-  if (shape.tp > 1) {
-    // Maximum, target logit and sum of exponentials of every token.
-    for (const CollectivePurpose purpose :
-         {CollectivePurpose::kLossMaximum, CollectivePurpose::kLossTarget,
-          CollectivePurpose::kLossSum}) {
-      builder.collective(name_of(purpose), CollectiveKind::kAllReduce, AxisGroup::kTensor,
-                         shape.tokens, DataType::kFp32, {out.statistics}, {out.statistics},
-                         purpose);
-    }
+  out.read =
+      form_of(scenario, builder).enter(builder, "head_input", of_input(weights, builder, narrow));
+  if (scenario.training.loss_chunks == 1) {
+    out.loss = make_loss(scenario, weights, builder, out, shape.tokens);
   }
   return out;
 }
 
-// The gradient of what forward() read.
-BufferId backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder,
-                  const HeadBuffers& saved) {
+// The gradient of the logits, in the type of the model.
+BufferId logits_gradient(const Scenario& scenario, const HeadWeights& weights,
+                         BlockBuilder& builder, const Loss& loss) {
   const Shape& shape = builder.shape();
-  const std::int64_t logits_elements = shape.tokens * shape.vocab;
-  const double e = static_cast<double>(shape.element);
-  builder.into_input_gradients();
+  const std::int64_t elements = loss.tokens * shape.vocab;
   builder.add("cross_entropy",
               CrossEntropy{true,
                            one_kernel(scenario) ? shape.type : DataType::kFp32,
-                           loss_size(scenario, builder, true),
+                           loss_size(scenario, builder, loss.tokens, true),
                            {weights.ahead}},
-              {saved.probabilities, saved.statistics}, {saved.probabilities});
-  take_scratch(scenario, builder, true);
-  BufferId gradient = saved.probabilities;
-  if (!one_kernel(scenario)) {
-    gradient = builder.activation("logits_gradient", logits_elements);
-    builder.add("logits_cast",
-                Cast{CastSubject::kLogits, true, DataType::kFp32, shape.type,
-                     builder.size(logits_elements, 0, e + 4)},
-                {saved.probabilities}, {gradient});
+              {loss.probabilities, loss.statistics}, {loss.probabilities});
+  take_scratch(scenario, builder, loss.tokens, true);
+  if (one_kernel(scenario)) return loss.probabilities;
+  const BufferId gradient = builder.activation("logits_gradient", elements);
+  builder.add("logits_cast",
+              Cast{CastSubject::kLogits, true, DataType::kFp32, shape.type,
+                   builder.size(elements, 0, static_cast<double>(shape.element) + 4)},
+              {loss.probabilities}, {gradient});
+  return gradient;
+}
+
+// The product of it that flows back, into the place of these tokens. Returns what it read.
+LinearInput flow_back(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder,
+                      const OperandRequest& of_logits, BufferId into) {
+  const Shape& shape = builder.shape();
+  const OperandForm& form = form_of(scenario, builder);
+  const LinearInput flows = form.take_gradient(builder, of_logits);
+  builder.gemm("logits_dgrad", GemmRole::kInputGradient, of_logits.tokens, shape.table_width,
+               shape.vocab, {flows.operand.rows, table_for_product(weights, builder, form, true)},
+               {into}, false, form.is_fp8());
+  builder.uses({weights.table});
+  return flows;
+}
+
+// Some tokens after the others, so that only their logits are held: from the product with the table
+// to the sum of its gradient.
+BufferId backward_in_chunks(const Scenario& scenario, const HeadWeights& weights,
+                            BlockBuilder& builder, const HeadBuffers& saved) {
+  const Shape& shape = builder.shape();
+  const std::int64_t chunks = scenario.training.loss_chunks, width = shape.table_width;
+  const bool trained = builder.trains(weights.table);
+  const OperandForm& form = form_of(scenario, builder);
+  const OperandRequest of_x = of_input(weights, builder, saved.narrow);
+  const LinearInput x =
+      trained ? form.gather_again(builder, "head_input", of_x, saved.read) : LinearInput{};
+  const BufferId partial = builder.activation("head_input_gradient", shape.tokens * width);
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::int64_t tokens = shape.tokens * (chunk + 1) / chunks - shape.tokens * chunk / chunks;
+    builder.into(Pass::kInputGradient, Phase::kForward);
+    const Loss loss = make_loss(scenario, weights, builder, saved, tokens);
+    builder.into_input_gradients();
+    const BufferId gradient = logits_gradient(scenario, weights, builder, loss);
+    const OperandRequest of_logits{gradient, tokens, shape.vocab, trained, false};
+    const LinearInput flows = flow_back(scenario, weights, builder, of_logits, partial);
+    if (trained) {
+      const BufferId of_output = form.by_columns(builder, of_logits, flows.operand);
+      builder.add_weight_gradient("logits_wgrad", weights.table, shape.vocab, width,
+                                  {of_output, form.input_by_columns(builder, of_x, x)},
+                                  form.is_fp8(), tokens);
+    }
+    if (scenario.model.head_bias) {
+      builder.bias_gradient(weights.bias, tokens, shape.vocab, {gradient});
+    }
   }
+  return builder.enter_backward("head_input_gradient", partial);
+}
+
+BufferId backward_at_once(const Scenario& scenario, const HeadWeights& weights,
+                          BlockBuilder& builder, const HeadBuffers& saved) {
+  const Shape& shape = builder.shape();
+  const BufferId gradient = logits_gradient(scenario, weights, builder, saved.loss);
   const bool trained = builder.trains(weights.table);
   const bool waits = scenario.layout.defer_head_wgrad > 0;
   const OperandForm& form = form_of(scenario, builder);
@@ -237,13 +304,9 @@ BufferId backward(const Scenario& scenario, const HeadWeights& weights, BlockBui
   LinearInput x = trained && !waits ? gather() : LinearInput{};
   const std::int64_t width = shape.table_width;
   const OperandRequest of_logits{gradient, shape.tokens, shape.vocab, trained, false};
-  const LinearInput flows = form.take_gradient(builder, of_logits);
   const BufferId partial = builder.activation("head_input_gradient", shape.tokens * width);
-  builder.gemm("logits_dgrad", GemmRole::kInputGradient, shape.tokens, width, shape.vocab,
-               {flows.operand.rows, table_for_product(weights, builder, form, true)}, {partial},
-               false, form.is_fp8());
-  builder.uses({weights.table});
-  BufferId reduced = builder.enter_backward("head_input_gradient", partial);
+  const LinearInput flows = flow_back(scenario, weights, builder, of_logits, partial);
+  const BufferId reduced = builder.enter_backward("head_input_gradient", partial);
   if (trained) {
     // A gradient that waits keeps this rank's share of the input and gathers it when its turn comes
     // (Megatron-LM, core/utils.py: drain_embedding_wgrad_compute).
@@ -256,6 +319,17 @@ BufferId backward(const Scenario& scenario, const HeadWeights& weights, BlockBui
   if (scenario.model.head_bias) {
     builder.bias_gradient(weights.bias, shape.tokens, shape.vocab, {gradient});
   }
+  return reduced;
+}
+
+// The gradient of what forward() read.
+BufferId backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder,
+                  const HeadBuffers& saved) {
+  const Shape& shape = builder.shape();
+  builder.into_input_gradients();
+  BufferId reduced = scenario.training.loss_chunks == 1
+                         ? backward_at_once(scenario, weights, builder, saved)
+                         : backward_in_chunks(scenario, weights, builder, saved);
   if (weights.projection) {
     const LinearInput flowing = weights.projection->take_gradient(builder, reduced);
     const LinearGradient wide = weights.projection->input_gradient(builder, flowing);

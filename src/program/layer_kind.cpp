@@ -14,7 +14,7 @@ LayerKind kind_of(const Scenario& scenario, std::int64_t layer) {
   const bool short_window = model.attention_window < scenario.training.sequence_length;
   const Training& training = scenario.training;
   const bool wide =
-      layer < training.bf16_layers_at_start || layer >= model.layers - training.bf16_layers_at_end;
+      layer < training.first_layers_16_bits || layer >= model.layers - training.last_layers_16_bits;
   return {model.is_moe_layer(layer), short_window && model.is_windowed(layer),
           wide && is_scaled(training.precision)};
 }

@@ -17,7 +17,7 @@ SortedJson reference_scenario(SortedJson out) {
   }
   for (const char* key : {"grad_precision", "reduce_precision", "no_sync", "attention",
                           "attention_kernel", "fp8_recipe", "fp8_params", "fp8_attention",
-                          "bf16_layers_at_start", "bf16_layers_at_end"}) {
+                          "first_layers_16_bits", "last_layers_16_bits"}) {
     out["training"].erase(key);
   }
   out["training"]["framework"] = "native";

@@ -168,6 +168,8 @@ Json accelerate_config(const Scenario& s, const World& world) {
       s.training.precision == DataType::kFp32 ? "no" : name_of(s.training.precision);
   if (s.layout.dp == 1) {
     out["distributed_type"] = "NO";
+  } else if (s.layout.zero == 0) {
+    out["distributed_type"] = "MULTI_GPU";
   } else {
     out["distributed_type"] = "FSDP";
     out["fsdp_config"] = {{"fsdp_version", 2},
@@ -240,6 +242,9 @@ Errors torchtune_refusals(const Scenario& s, const TunedModel*& model) {
   }
   if (s.training.precision == DataType::kFp16) {
     refuse(errors, "training.precision", "fp16 cannot be said in torchtune", "bf16 or fp32");
+  }
+  if (s.layout.zero == 0 && s.layout.dp > 1) {
+    refuse(errors, "layout.zero", "torchtune's recipes shard over several GPUs", "2 or 3");
   }
   return errors;
 }

@@ -132,13 +132,7 @@ void read_fsdp_section(JsonKeys& fsdp, ImportedScenario& out) {
 }
 
 void set_plain_data_parallel(const char* key, ImportedScenario& out) {
-  // One process runs PyTorch's steps, as fsdp does, and parameters stay where they are.
-  if (out.gpus == 1) {
-    out.set_word("training.framework", "fsdp", key);
-    out.set_integer("layout.zero", 2, key);
-    return;
-  }
-  out.set_word("training.framework", "deepspeed", key);
+  out.set_word("training.framework", "fsdp", key);
   out.set_integer("layout.zero", 0, key);
 }
 

@@ -43,8 +43,8 @@ void read_fp4(FlagList& flags) {
   const auto start = flags.integer("--num-layers-at-start-in-bf16", 0);
   const auto end = flags.integer("--num-layers-at-end-in-bf16", 0);
   if (!flags.given("--first-last-layers-bf16")) return;
-  out.set_integer("training.bf16_layers_at_start", start.value_or(1), "--first-last-layers-bf16");
-  out.set_integer("training.bf16_layers_at_end", end.value_or(1), "--first-last-layers-bf16");
+  out.set_integer("training.first_layers_16_bits", start.value_or(1), "--first-last-layers-bf16");
+  out.set_integer("training.last_layers_16_bits", end.value_or(1), "--first-last-layers-bf16");
 }
 
 void read_precision(FlagList& flags) {

@@ -277,10 +277,10 @@ void add_precision(const Training& t, Block& block) {
     block.value("--fp4-recipe", "nvfp4");
     block.flag_if(t.fp8_params, "--fp4-param-gather");
   }
-  if (t.bf16_layers_at_start + t.bf16_layers_at_end > 0) {
+  if (t.first_layers_16_bits + t.last_layers_16_bits > 0) {
     block.flag("--first-last-layers-bf16");
-    block.value("--num-layers-at-start-in-bf16", t.bf16_layers_at_start);
-    block.value("--num-layers-at-end-in-bf16", t.bf16_layers_at_end);
+    block.value("--num-layers-at-start-in-bf16", t.first_layers_16_bits);
+    block.value("--num-layers-at-end-in-bf16", t.last_layers_16_bits);
   }
 }
 

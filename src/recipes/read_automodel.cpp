@@ -65,7 +65,8 @@ void read_automodel_strategy(JsonKeys& keys, ImportedScenario& out) {
     return strategy == word || target.find(manager) != std::string::npos;
   };
   const std::string key = keys.path_of(target.empty() ? "strategy" : "_target_");
-  if (is("ddp", "DDPManager")) {
+  // On one GPU it shards nothing (FSDP2Manager.parallelize).
+  if (is("ddp", "DDPManager") || out.gpus == 1) {
     set_plain_data_parallel(key.c_str(), out);
   } else {
     out.set_word("training.framework", "fsdp", "");

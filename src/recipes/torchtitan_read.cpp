@@ -114,7 +114,10 @@ void read_degrees(JsonKeys& keys) {
   }
   out.set_integer("layout.dp", capped_product({copies, shards}),
                   "parallelism.data_parallel_shard_degree");
-  if (copies > 1) {
+  const bool replicates = shards == 1 && cp == 1;  // DistributedDataParallel, or one GPU
+  if (replicates) {
+    out.set_integer("layout.zero", 0, "parallelism.data_parallel_shard_degree");
+  } else if (copies > 1) {
     out.set_integer("layout.shard_group", capped_product({shards, cp}),
                     "parallelism.data_parallel_replicate_degree");
   }
@@ -382,7 +385,9 @@ void read_parallelism(JsonKeys& root, std::optional<std::int64_t> layers) {
   const auto policy = keys.choice("fsdp_reshard_after_forward", {"default", "always", "never"});
   const bool piped = out.integer("layout.pp").value_or(1) > 1;
   const bool keeps = policy == "never" || (policy.value_or("default") == "default" && piped);
-  out.set_integer("layout.zero", keeps ? 2 : 3, "parallelism.fsdp_reshard_after_forward");
+  if (!out.integer("layout.zero")) {
+    out.set_integer("layout.zero", keeps ? 2 : 3, "parallelism.fsdp_reshard_after_forward");
+  }
   if (const auto sequence = keys.boolean("enable_sequence_parallel")) {
     out.set_flag("layout.sequence_parallel", *sequence, "parallelism.enable_sequence_parallel");
   }
@@ -450,6 +455,10 @@ Errors check_torchtitan(const Scenario& s) {
   if (l.overlap.tp && !s.training.compile) {
     add("layout.overlap.tp", "asynchronous tensor parallelism without compile",
         "training.compile true");
+  }
+  if (l.zero == 0 && l.cp > 1) {
+    add("layout.zero", fmt::format("replicated parameters with cp = {}", l.cp),
+        "zero 2 or 3: ranks that share a sequence shard them");
   }
   if (l.shard_group > 0 && l.shard_group % l.cp != 0) {
     add("layout.shard_group", fmt::format("a shard group of {} with cp = {}", l.shard_group, l.cp),

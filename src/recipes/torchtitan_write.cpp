@@ -40,7 +40,8 @@ SortedJson chunk_modules(const Scenario& s) {
 
 SortedJson parallelism(const Scenario& s) {
   const Layout& l = s.layout;
-  const std::int64_t group = l.shard_group > 0 ? l.shard_group : l.dp * l.cp;
+  const std::int64_t sharers = l.zero == 0 ? l.cp : l.dp * l.cp;
+  const std::int64_t group = l.shard_group > 0 ? l.shard_group : sharers;
   const std::int64_t copies = l.dp * l.cp / group;
   SortedJson out = {{"data_parallel_replicate_degree", copies},
                     {"data_parallel_shard_degree", l.dp / copies},

@@ -315,6 +315,12 @@ const Layout kLayouts[] = {
     layout("MegatronDp2Pp2Zero3",
            [](GptCase& c) { c.framework = "megatron", c.dp = c.pp = 2, c.zero = 3; }),
     layout("FsdpDp2Pp2", [](GptCase& c) { c.framework = "fsdp", c.dp = c.pp = 2, c.zero = 3; }),
+    layout("ReplicatedDp2", [](GptCase& c) { c.framework = "fsdp", c.dp = 2, c.zero = 0; }),
+    layout("ReplicatedTp2Dp2Pp2",
+           [](GptCase& c) {
+             c.framework = "fsdp", c.tp = c.dp = c.pp = 2, c.zero = 0;
+             c.extra_training = R"(, "grad_clip": "global")";
+           }),
     layout("FsdpDp2Pp2Zero2Interleaved",
            [](GptCase& c) {
              c.framework = "fsdp", c.dp = c.pp = 2, c.zero = 2;

@@ -76,8 +76,8 @@ void draw_zero(Draw& draw, Sketch& s) {
   s.zero = s.framework->zero;
   if (draw.chance(0.6)) {
     const int most = s.pp > 1 && refuses_by_zero(s) ? 1 : 3;
-    s.zero = s.framework->least_zero +
-             static_cast<int>(draw.below(std::max(0, most - s.framework->least_zero) + 1));
+    s.zero = static_cast<int>(draw.below(most + 1));
+    if (s.zero == 1 && !s.framework->has_zero_1) s.zero = 0;
     s.set("layout.zero", s.zero);
   }
 }

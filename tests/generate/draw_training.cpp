@@ -47,8 +47,8 @@ void draw_attention(Draw& draw, Sketch& s) {
 void draw_narrow(Draw& draw, Sketch& s) {
   if (s.framework->keeps_wide_layers && is_scaled(s.precision) && draw.chance(0.5)) {
     const std::int64_t at_start = draw.below(2);
-    s.set("training.bf16_layers_at_start", at_start);
-    s.set("training.bf16_layers_at_end", draw.below(s.model.layers - at_start + 1));
+    s.set("training.first_layers_16_bits", at_start);
+    s.set("training.last_layers_16_bits", draw.below(s.model.layers - at_start + 1));
   }
   if (s.precision != DataType::kFp4) return;
   const bool mixed = draw.chance(0.5);

@@ -207,7 +207,7 @@ inline std::vector<BadScenario> bad_training() {
           "muon_mode", kIllegal, "blockwise"),
       bad("small_optimizer", R"({"training": {"framework": "megatron", "optimizer": "adafactor"}})",
           "optimizer", kIllegal, "fsdp"),
-      bad("wide_layers_of_bf16", R"({"training": {"bf16_layers_at_end": 1}})", "bf16_layers_at_end",
+      bad("wide_layers_of_bf16", R"({"training": {"last_layers_16_bits": 1}})", "last_layers_16_bits",
           kIllegal, "precision fp8 or fp4"),
       bad("unknown_key", R"({"training": {"global_batchs": 1}})", "global_batchs", kUnknownKey,
           "did you mean 'global_batch'?"),

@@ -55,6 +55,22 @@ std::int64_t state_bytes(const Scenario& s) {
   return parameter + size_of(s.training.grad_precision) + master + 8;
 }
 
+// Autocast keeps a 16-bit copy of fp32 weights from the forward to the backward.
+TEST(FrameworkState, PyTorchReplicatesWithZero0) {
+  const Scenario s = resolved(kFsdp, DataType::kBf16, R"({"zero": 0})");
+  EXPECT_EQ(state_bytes(s), 2 + 4 + 4 + 8);
+  EXPECT_FALSE(s.rules.gradients_by_unit);
+  EXPECT_EQ(s.rules.bucket_elements, (25 << 20) / 4);
+  EXPECT_FALSE(s.layout.overlap.param_gather);
+}
+
+TEST(FrameworkState, PyTorchShardsNothingOnOneDataRankUnlessToldTo) {
+  EXPECT_EQ(resolved(kFsdp, DataType::kBf16, "{}", 1).layout.zero, 0);
+  EXPECT_EQ(resolved(kFsdp, DataType::kBf16, R"({"zero": 3})", 1).layout.zero, 3);
+  EXPECT_EQ(resolved(kFsdp, DataType::kBf16, R"({"tp": 2})", 2).layout.zero, 0);
+  EXPECT_EQ(resolved(kFsdp, DataType::kBf16, R"({"tp": 2})", 4).layout.zero, 3);
+}
+
 TEST(FrameworkState, MegatronKeepsEighteenBytesPerParameter) {
   EXPECT_EQ(state_bytes(resolved(kMegatron, DataType::kBf16)),
             18);  // 2 + 4 + 4 + 8
@@ -176,7 +192,7 @@ TEST(Frameworks, EachRowSaysWhatEveryoneAsks) {
     ASSERT_NE(framework->offers, nullptr) << framework->name;
     ASSERT_NE(framework->offers_pipeline_overlap, nullptr) << framework->name;
     EXPECT_TRUE(framework->offers(default_schedule())) << framework->name;
-    EXPECT_LE(framework->least_zero, framework->most_proposed_zero) << framework->name;
+    EXPECT_LE(framework->least_proposed_zero, framework->most_proposed_zero) << framework->name;
   }
 }
 

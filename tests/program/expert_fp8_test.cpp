@@ -139,7 +139,7 @@ TEST(ExpertsInFp8, StashKeepsLessThanBuffersHold) {
   const auto wide = [](const std::string& more_moe) {
     testing::ExpertCase own = on_b200();
     own.more_moe = more_moe;
-    own.more_training = R"(,"precision":"fp8","fp8_recipe":"mxfp8","bf16_layers_at_start":1)";
+    own.more_training = R"(,"precision":"fp8","fp8_recipe":"mxfp8","first_layers_16_bits":1)";
     const Scenario scenario = testing::with_experts(own);
     return lower_decoder_layer(scenario, RecomputeMode::kNone, BackwardForm::kWhole,
                                kind_of(scenario, 0));

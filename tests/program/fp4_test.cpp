@@ -61,7 +61,7 @@ TEST(Fp4, OfTheMlpAloneLeavesAttentionInFp8) {
 }
 
 TEST(Fp4, LeavesFirstAndLastLayersIn16Bits) {
-  const Scenario scenario = fp4_llama(R"(,"bf16_layers_at_start": 1, "bf16_layers_at_end": 2)");
+  const Scenario scenario = fp4_llama(R"(,"first_layers_16_bits": 1, "last_layers_16_bits": 2)");
   AtLeast layers(6);
   for (std::int64_t layer = 0; layer < 6; ++layer) {
     const DataType read = layer < 1 || layer >= 4 ? DataType::kBf16 : DataType::kFp4;

@@ -305,8 +305,8 @@ TEST(MegatronImport, NarrowProductsAndOffloadedStates) {
       "--num-layers-at-end-in-bf16 14 --optimizer sgd --use-precision-aware-optimizer "
       "--optimizer-cpu-offload --optimizer-offload-fraction 0.25 --overlap-cpu-optimizer-d2h-h2d");
   EXPECT_EQ(out["training"]["precision"], "fp4");
-  EXPECT_EQ(out["training"]["bf16_layers_at_start"], 1);
-  EXPECT_EQ(out["training"]["bf16_layers_at_end"], 14);
+  EXPECT_EQ(out["training"]["first_layers_16_bits"], 1);
+  EXPECT_EQ(out["training"]["last_layers_16_bits"], 14);
   EXPECT_EQ(out["training"]["optimizer"], "sgd");
   EXPECT_EQ(out["layout"]["offload"]["optimizer"], 0.25);
   EXPECT_EQ(out["layout"]["overlap"]["offload"], true);

@@ -71,6 +71,18 @@ TEST(TrlAndAccelerate, AreOneScenario) {
             "accelerate.yaml: fsdp_config.fsdp_reshard_after_forward");
 }
 
+TEST(TrlAndAccelerate, CopiesOnEachGpuAreZero0OfPyTorch) {
+  for (const char* launch :
+       {"distributed_type: MULTI_GPU\nnum_processes: 8\n",
+        "distributed_type: FSDP\nnum_processes: 8\nfsdp_config:\n"
+        "  fsdp_sharding_strategy: NO_SHARD\n"}) {
+    const ImportedScenario out = read(kSettings, launch);
+    EXPECT_TRUE(out.errors.empty()) << to_string(out.errors);
+    EXPECT_EQ(value(out, "training.framework"), "\"fsdp\"") << launch;
+    EXPECT_EQ(value(out, "layout.zero"), "0") << launch;
+  }
+}
+
 TEST(TrlAndAccelerate, TheTrainersBatchGoesBeforeDeepSpeeds) {
   const ImportedScenario out = read(kSettings, kZero);
   EXPECT_TRUE(out.errors.empty()) << to_string(out.errors);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's fully sharded data parallelism. Sources: pytorch/pytorch, torch/distributed/fsdp, with
+// PyTorch's trainers: fully sharded data parallelism, and with zero 0 DistributedDataParallel or a
+// model alone on its GPU. Sources: pytorch/pytorch, torch/distributed/fsdp, with
 // pytorch/torchtitan's and llm-foundry's settings.
 #include "layout/framework.h"
 
@@ -16,8 +17,8 @@ bool default_for(const Training& training, const Layout& layout) {
   return (layout.zero == 3 || training.trains_adapters()) && layout.tp == 1 && layout.pp == 1;
 }
 
-Overlap overlap(const Training&, const Layout&) {
-  return {.grad_reduce = true, .param_gather = true};
+Overlap overlap(const Training&, const Layout& layout) {
+  return {.grad_reduce = true, .param_gather = layout.zero > 0};
 }
 
 // fully_shard keeps parameters apart: foreach_all_gather_copy_out and
@@ -27,33 +28,53 @@ Overlap overlap(const Training&, const Layout&) {
 // (_reduce_grad) divides it before it is reduced.
 constexpr Release kFullyShard = Release::of(2024, 4);  // PyTorch 2.3
 
-// The unit is a block, gathered one ahead.
-FrameworkRules rules(const Training& training, const Layout& layout) {
+// A trainer of PyTorch runs the model's code alike, whoever shards it.
+FrameworkRules trainer_rules(const Training& training) {
   FrameworkRules rules;
   rules.records_streams = records_streams(training);
+  // llm-foundry trains with flash-attn's loss and takes metrics from the logits
+  // (llmfoundry/models/mpt/modeling_mpt.py: loss_fn, use_train_metrics), torchtitan with PyTorch's.
+  rules.fuses_loss = rules.takes_loss_metrics = !training.release.has(kFullyShard);
+  // Weights are of the type in which the model was made, and there is no copy beside them.
+  rules.bf16_parameters = training.master_precision != DataType::kFp32;
+  rules.keeps_master_weights = false;
+  // torch/_inductor/fx_passes/micro_pipeline_tp.py fuses a product with the reduction it feeds.
+  rules.sums_input_gradients = true;
+  rules.muon_keeps_packed = true;
+  // Autograd keeps what DTensor's redistribution gathered.
+  rules.keeps_gathered_inputs = true;
+  return rules;
+}
+
+// DistributedDataParallel, or a model alone on its GPU. Weights in fp32 are cast by autocast, and
+// autograd keeps the 16-bit copies up to the backward: they are as many bytes as 16-bit parameters
+// beside an fp32 copy.
+FrameworkRules replicated_rules(const Training& training, const Layout& layout) {
+  FrameworkRules rules = trainer_rules(training);
+  if (!rules.bf16_parameters && training.wide() != DataType::kFp32) {
+    rules.bf16_parameters = rules.keeps_master_weights = true;
+  }
+  rules.placeholder_gradients = false;
+  if (layout.overlap.grad_reduce) rules.bucket_elements = ddp_bucket_elements(training);
+  return rules;
+}
+
+// The unit is a block, gathered one ahead.
+FrameworkRules rules(const Training& training, const Layout& layout) {
+  if (layout.zero == 0) return replicated_rules(training, layout);
+  FrameworkRules rules = trainer_rules(training);
   // torch/distributed/pipelining/stage.py: backward_maybe_with_nosync.
   rules.keeps_units = layout.pp > 1;
   rules.sums_wide_gradients = training.release.has(kFullyShard);
   rules.copies_gathered_units = training.release.has(kFullyShard);
   rules.flattens_gradients = !training.release.has(kFullyShard);
-  // llm-foundry trains with flash-attn's loss and takes metrics from the logits
-  // (llmfoundry/models/mpt/modeling_mpt.py: loss_fn, use_train_metrics), torchtitan with PyTorch's.
-  rules.fuses_loss = rules.takes_loss_metrics = !training.release.has(kFullyShard);
-  // Shards are of the type in which the model was made, and there is no copy beside them.
-  rules.bf16_parameters = training.master_precision != DataType::kFp32;
-  rules.keeps_master_weights = false;
   rules.gradients_by_unit = true;
   rules.casts_to_reduce = true;  // MixedPrecision.reduce_dtype
   // SHARD_GRAD_OP keeps shards as FULL_SHARD does; what it leaves gathered is a 16-bit buffer.
   rules.shards_parameters_with_gradients = true;
-  // torch/_inductor/fx_passes/micro_pipeline_tp.py fuses a product with the reduction it feeds.
-  rules.sums_input_gradients = true;
   rules.sums_on_host = true;  // _fsdp_param_group.py: CPUOffloadPolicy
   // torchtitan/distributed/flex_shard/dist_muon.py: DistMuon with Owned() matrices.
   rules.muon_deal = MuonDeal::kOwners;
-  rules.muon_keeps_packed = true;
-  // Autograd keeps what DTensor's redistribution gathered.
-  rules.keeps_gathered_inputs = true;
   return rules;
 }
 
@@ -97,6 +118,7 @@ extern const FrameworkTraits kFsdp = {
     .default_for = default_for,
     .default_when = "tp = pp = 1 and zero is 3 or adapters are trained, or islands train apart",
     .zero = 3,
+    .shards_among_several = true,
     // torch.compile is opt-in in PyTorch, torchtitan (compile.enable) and llm-foundry
     // (compile_config).
     .compile = false,
@@ -127,7 +149,8 @@ extern const FrameworkTraits kFsdp = {
     .pipeline_since = kPipelining,
     .checkpoint_stops_early_since = kEarlyStop,
     .checkpoint_runs_on_since = kRunsOn,
-    .least_zero = 2,  // SHARD_GRAD_OP; below it is DistributedDataParallel
+    .has_zero_1 = false,
+    .least_proposed_zero = 2,
     // torchtitan keeps parameters gathered on a pipeline (reshard_after_forward "default") and
     // gives a rank two stages where a schedule takes several (distributed/pipeline_parallel.py);
     // trainers of adapters (PEFT, TRL, torchtune) shard over data parallel ranks alone.

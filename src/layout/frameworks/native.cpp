@@ -8,8 +8,6 @@
 namespace stepcast {
 namespace {
 
-constexpr std::int64_t kDdpBucketBytes = 25 << 20;  // kDefaultBucketBytesCap, reducer.hpp
-
 Overlap overlap(const Training&, const Layout&) {
   return {.grad_reduce = true};
 }  // a bucket when it is full
@@ -22,7 +20,7 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   rules.placeholder_gradients = false;  // it has no autograd
   rules.sums_on_host = true;            // shards of gradients leave as they are reduced
   if (layout.overlap.grad_reduce) {
-    rules.bucket_elements = kDdpBucketBytes / size_of(training.grad_precision);
+    rules.bucket_elements = ddp_bucket_elements(training);
   }
   return rules;
 }

@@ -38,6 +38,11 @@ bool records_streams(const Training& training) {
   return !training.release.has(Release::of(2025, 8));
 }
 
+std::int64_t ddp_bucket_elements(const Training& training) {
+  constexpr std::int64_t kBucketBytes = 25 << 20;  // kDefaultBucketBytesCap, reducer.hpp
+  return kBucketBytes / size_of(training.grad_precision);
+}
+
 void add_megatron_model(FrameworkRules& rules) {
   rules.vocab_multiple = 128;  // --make-vocab-size-divisible-by
   // arguments.py: --hidden-dropout and --attention-dropout are 0.1; the Llama form switches them

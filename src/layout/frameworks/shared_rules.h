@@ -2,6 +2,8 @@
 // Rules that several frameworks have in common.
 #pragma once
 
+#include <cstdint>
+
 #include "cluster/gpu_architecture.h"
 
 namespace stepcast {
@@ -28,6 +30,9 @@ const char* flash_attention_package(Release release, GpuArchitecture architectur
 
 // PyTorch's library of collectives recorded their streams until 2.8.
 bool records_streams(const Training& training);
+
+// Gradients in a bucket of PyTorch's DistributedDataParallel.
+std::int64_t ddp_bucket_elements(const Training& training);
 
 // Adds what Megatron's model code does, in whatever framework it runs.
 void add_megatron_model(FrameworkRules& rules);
