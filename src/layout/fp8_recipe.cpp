@@ -44,26 +44,26 @@ constexpr std::array kRecipes = {
 // Transformer Engine, common/recipe (NVFP4BlockScaling): blocks of 16 with an fp8 scale, and one
 // scale of the tensor, for which its largest element is found first. Weights have blocks of 16 x
 // 16, whose scale each row of a block carries.
-constexpr Fp8Recipe kNvfp4{.name = "nvfp4",
-                           .finds_scale = true,
-                           .scales_by_direction = true,
-                           .scale_bytes = 1.0 / 16,
-                           .weight_scale_bytes = 1.0 / 16,
-                           .runs_attention = false,
-                           .needs_block_scales = true,
-                           .fuses_experts = true,
-                           .type = DataType::kFp4,
-                           .transforms = true};
+constexpr Fp8Recipe kNvfp4Recipe{.name = "nvfp4",
+                                 .finds_scale = true,
+                                 .scales_by_direction = true,
+                                 .scale_bytes = 1.0 / 16,
+                                 .weight_scale_bytes = 1.0 / 16,
+                                 .runs_attention = false,
+                                 .needs_block_scales = true,
+                                 .fuses_experts = true,
+                                 .type = DataType::kFp4,
+                                 .transforms = true};
 
 // Open Compute Project, MX formats: blocks of 32 with a power of two, which the cast reads once.
 // AMD's products take them (CDNA 4).
-constexpr Fp8Recipe kMxfp4{.name = "mxfp4",
-                           .scales_by_direction = true,
-                           .scale_bytes = 1.0 / 32,
-                           .weight_scale_bytes = 1.0 / 32,
-                           .runs_attention = false,
-                           .needs_block_scales = true,
-                           .type = DataType::kFp4};
+constexpr Fp8Recipe kMxfp4Recipe{.name = "mxfp4",
+                                 .scales_by_direction = true,
+                                 .scale_bytes = 1.0 / 32,
+                                 .weight_scale_bytes = 1.0 / 32,
+                                 .runs_attention = false,
+                                 .needs_block_scales = true,
+                                 .type = DataType::kFp4};
 
 ByteCount with_scales(const Fp8Recipe& recipe, std::int64_t elements, double scale_bytes) {
   const double each = width_of(recipe.type) + scale_bytes;
@@ -104,7 +104,7 @@ Fp8 fp8_of(const Scenario& scenario) {
   const Training& training = scenario.training;
   if (!is_scaled(training.precision)) return {};
   if (training.precision == DataType::kFp4) {
-    return with_recipe(scenario, training.mxfp4 ? &kMxfp4 : &kNvfp4);
+    return with_recipe(scenario, training.mxfp4 ? &kMxfp4Recipe : &kNvfp4Recipe);
   }
   return with_recipe(scenario, recipe_named(training.fp8_recipe));
 }

@@ -56,6 +56,8 @@ struct OuterSteps {
   }
 };
 
+inline constexpr const char* kMxfp4 = "mxfp4";  // as a precision
+
 struct Training {
   std::int64_t global_batch = 0;  // sequences per optimizer step
   std::int64_t sequence_length = 0;
@@ -100,6 +102,7 @@ struct Training {
   std::string software;
   OuterSteps outer;
 
+  const char* precision_name() const { return mxfp4 ? kMxfp4 : name_of(precision); }
   bool trains_adapters() const { return mode != TrainingMode::kPretrain; }  // and nothing else
   // The type of activations, parameters and what is gathered. Only products read scaled types and
   // TF32.

@@ -54,7 +54,6 @@ constexpr KeyType kPrecision = {
 
 // fp4 has two forms: NVIDIA's, which is meant by the type alone, and MX.
 constexpr const char* kNvfp4 = "nvfp4";
-constexpr const char* kMxfp4 = "mxfp4";
 
 std::vector<std::string> product_precisions() {
   std::vector<std::string> out = precision_names<kPrecisions.size()>();
@@ -72,7 +71,7 @@ bool read_product_precision(ObjectReader& object, const char* key, Settings& out
   return true;
 }
 void write_product_precision(const Settings& settings, SortedJson& out) {
-  out = settings.training.mxfp4 ? kMxfp4 : name_of(settings.training.precision);
+  out = settings.training.precision_name();
 }
 void copy_product_precision(const Settings& from, Settings& to) {
   to.training.precision = from.training.precision;

@@ -70,7 +70,7 @@ class Mechanisms {
 
   void work() {
     const Training& training = scenario_.training;
-    add_own(true, name_of(training.precision));
+    add_own(true, training.precision_name());
     const bool in_fp8 = is_scaled(training.precision);
     add(in_fp8 && !training.fp8_recipe.empty(), fmt::format("fp8 recipe {}", training.fp8_recipe));
     add(training.fp8_params, std::string("parameters in ") + name_of(training.precision));

@@ -190,7 +190,6 @@ Json sft_config(const Scenario& s, const std::vector<std::string>& modules) {
            {"max_length", s.training.sequence_length},
            {"packing", true},  // sequences of max_length, none padded, as forecast
            {"packing_strategy", "wrapped"},
-           {"loss_type", "nll"},  // of all logits at once
            {"bf16", s.training.precision == DataType::kBf16},
            {"fp16", s.training.precision == DataType::kFp16},
            {"gradient_checkpointing", recomputes(s)},
@@ -204,6 +203,12 @@ Json sft_config(const Scenario& s, const std::vector<std::string>& modules) {
            {"lora_dropout", s.training.lora_dropout},
            {"lora_target_modules", modules},
            {"load_in_4bit", is_qlora(s)}};
+  // Of all logits at once, or of parts of them.
+  if (s.training.loss_chunks > 1) {
+    out["use_liger_kernel"] = true;
+  } else {
+    out["loss_type"] = "nll";
+  }
   out["attn_implementation"] =
       s.training.attention == AttentionKernel::kFlash ? "flash_attention_2" : "eager";
   return out;
@@ -307,7 +312,12 @@ Result<std::vector<LaunchFile>> torchtune_files(const Scenario& s) {
   out["epochs"] = 1;
   out["max_steps_per_epoch"] = nullptr;
   out["optimizer"] = {{"_component_", "torch.optim.AdamW"}, {"fused", true}, {"lr", 3e-4}};
-  out["loss"] = {{"_component_", "torchtune.modules.loss.LinearCrossEntropyLoss"}};
+  if (s.training.loss_chunks > 1) {
+    out["loss"] = {{"_component_", "torchtune.modules.loss.LinearCrossEntropyLoss"},
+                   {"num_output_chunks", s.training.loss_chunks}};
+  } else {
+    out["loss"] = {{"_component_", "torch.nn.CrossEntropyLoss"}};
+  }
   out["clip_grad_norm"] = s.training.grad_clip == GradClip::kNone ? Json() : Json(1.0);
   out["device"] = "cuda";
   out["dtype"] = s.training.precision == DataType::kFp32 ? "fp32" : "bf16";

@@ -131,6 +131,25 @@ void read_fsdp_section(JsonKeys& fsdp, ImportedScenario& out) {
   fsdp.may_change_cost();
 }
 
+void read_liger(JsonKeys& keys, ImportedScenario& out) {
+  const bool all = keys.boolean("use_liger_kernel").value_or(false);
+  const auto on = [&](const char* key) { return keys.boolean(key).value_or(false); };
+  const std::string key = keys.path_of(all ? "use_liger_kernel" : "liger_glu_activation");
+  // Its kernels are what a compiler makes of the same chains.
+  const bool chains = on("liger_glu_activation"), norms = on("liger_rms_norm");
+  if ((all || (chains && norms)) && !keys.has("torch_compile")) {
+    out.set_flag("training.compile", true, key);
+  }
+  if (on("liger_cross_entropy")) {
+    out.set_flag("training.fused_cross_entropy", true, keys.path_of("liger_cross_entropy"));
+  }
+  const char* linear = all ? "use_liger_kernel" : "liger_fused_linear_cross_entropy";
+  if (all || on("liger_fused_linear_cross_entropy")) {
+    out.set_integer("training.loss_chunks", kLinearLossChunks, keys.path_of(linear));
+  }
+  keys.without_effect({"liger_rope", "liger_layer_norm"});
+}
+
 void set_plain_data_parallel(const char* key, ImportedScenario& out) {
   out.set_word("training.framework", "fsdp", key);
   out.set_integer("layout.zero", 0, key);

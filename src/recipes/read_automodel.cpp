@@ -207,7 +207,6 @@ constexpr const char* kAutomodelWithoutCost[] = {"seed",
                                                  "dist_env",
                                                  "rng",
                                                  "checkpoint",
-                                                 "loss_fn",
                                                  "dataloader",
                                                  "optimizer",
                                                  "lr_scheduler",
@@ -252,6 +251,11 @@ void read_automodel(const SortedJson& root_json, const ImportInput& input, Impor
   parallelizer.without_effect({"_target_", "lm_head_precision", "wrap_outer_model"});
   distributed.may_change_cost();
   read_automodel_adapters(root, out);
+  JsonKeys loss = root.section("loss_fn");
+  const std::string kind = loss.text("_target_").value_or("");
+  if (kind.find("FusedLinearCrossEntropy") != std::string::npos) {
+    out.set_integer("training.loss_chunks", kLinearLossChunks, "loss_fn._target_");
+  }
   read_automodel_length(root, out);
   const bool fp8 = root.has("fp8") && root.section("fp8").boolean("enabled").value_or(true);
   out.set_word("training.precision", fp8 ? "fp8" : "bf16", fp8 ? "fp8" : "");

@@ -200,6 +200,7 @@ void read_axolotl(const SortedJson& root_json, const ImportInput&, ImportedScena
   if (root.boolean("torch_compile").value_or(false)) {
     out.set_flag("training.compile", true, "torch_compile");
   }
+  read_liger(root, out);
   root.without_effect(kAxolotlWithoutCost);
   root.may_change_cost();
 }

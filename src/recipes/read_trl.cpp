@@ -125,7 +125,6 @@ constexpr const char* kTrlWithoutCost[] = {"model_revision",
                                            "lora_alpha",
 
                                            "tf32",
-                                           "use_liger_kernel",
                                            "trust_remote_code",
                                            "eos_token",
                                            "pad_token",
@@ -171,6 +170,7 @@ void read_trl(const SortedJson& root_json, const ImportInput& input, ImportedSce
   if (root.boolean("torch_compile").value_or(false)) {
     out.set_flag("training.compile", true, "torch_compile");
   }
+  read_liger(root, out);
   note_optimizer(root, "optim", out);
   root.without_effect(kTrlWithoutCost);
   root.may_change_cost();

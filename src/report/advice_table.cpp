@@ -20,7 +20,7 @@ std::string question(const Scenario& base) {
   return fmt::format(
       "{} ({} parameters, {}{}) on {} GPU{} of {} ({}), {} sequences of {} tokens",
       base.model.name.empty() ? "model" : base.model.name,
-      parameters_text(count_parameters(base.model).total()), name_of(training.precision), mode,
+      parameters_text(count_parameters(base.model).total()), training.precision_name(), mode,
       base.cluster.gpus(), base.cluster.gpus() == 1 ? "" : "s", base.cluster.spec.name,
       base.cluster.spec.accelerator.title, training.global_batch, training.sequence_length);
 }

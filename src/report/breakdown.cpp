@@ -191,7 +191,7 @@ HeadlineParts headline_parts(const Scenario& scenario) {
     out.accelerator += " and " + other.title;
   }
   out.framework = name_of(training.framework);
-  out.precision = name_of(training.precision);
+  out.precision = training.precision_name();
   if (training.trains_adapters()) {
     out.mode = fmt::format("{} rank {}", training.mode == TrainingMode::kLora ? "LoRA" : "QLoRA",
                            training.lora_rank);

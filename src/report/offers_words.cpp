@@ -98,7 +98,7 @@ std::string offers_headline(const OffersReport& report) {
   const Scenario& base = searched->planner->space().base();
   std::string out = fmt::format(
       "{} {}, {} sequences of {} tokens", base.model.name.empty() ? "model" : base.model.name,
-      name_of(base.training.precision), base.training.global_batch, base.training.sequence_length);
+      base.training.precision_name(), base.training.global_batch, base.training.sequence_length);
   if (base.run && base.run->tokens) {
     out += fmt::format(", {} tokens in all",
                        parameters_text(static_cast<std::int64_t>(*base.run->tokens)));

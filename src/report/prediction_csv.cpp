@@ -43,7 +43,7 @@ void add_scenario(CsvLine& line, const Scenario& scenario) {
   line.add("cluster", scenario.cluster.spec.name);
   line.add("gpus", scenario.whole_cluster().gpus());
   line.add("framework", std::string(name_of(scenario.training.framework)));
-  line.add("precision", std::string(name_of(scenario.training.precision)));
+  line.add("precision", std::string(scenario.training.precision_name()));
   line.add("global_batch", scenario.training.global_batch);
   line.add("sequence_length", scenario.training.sequence_length);
   line.add("tp", layout.tp);

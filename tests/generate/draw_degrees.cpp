@@ -17,7 +17,8 @@ void draw_precision(Draw& draw, Sketch& s) {
   std::vector<DataType> offered;
   const Accelerator& device = s.cluster.spec.accelerator;
   for (const auto& [type, rate] : device.dense_peak) {
-    const bool fits = s.framework->has_fp4 && traits_of(device.architecture).has_nvfp4;
+    const ArchitectureTraits& traits = traits_of(device.architecture);
+    const bool fits = s.framework->has_fp4 && (traits.has_nvfp4 || traits.has_mxfp4);
     if (type != DataType::kFp4) {
       offered.push_back(type);
     } else if (fits) {
@@ -30,7 +31,8 @@ void draw_precision(Draw& draw, Sketch& s) {
   const bool usual = std::ranges::find(offered, DataType::kBf16) != offered.end();
   if (usual && draw.chance(0.4)) s.precision = DataType::kBf16;
   if (s.precision != DataType::kBf16 || draw.chance(0.5)) {
-    s.set("training.precision", name_of(s.precision));
+    const bool mx = s.precision == DataType::kFp4 && traits_of(device.architecture).has_mxfp4;
+    s.set("training.precision", mx ? kMxfp4 : name_of(s.precision));
   }
 }
 

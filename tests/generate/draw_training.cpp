@@ -7,6 +7,8 @@
 #include "generate/sketch.h"
 #include "layout/choices.h"
 #include "layout/fp8_recipe.h"
+#include "layout/framework.h"
+#include "schedule/schedule.h"
 
 namespace stepcast::generate {
 namespace {
@@ -122,6 +124,9 @@ void draw_launches(Draw& draw, Sketch& s) {
       s.set("training.cuda_graphs", graphs);
     }
   }
+  const bool apart =
+      s.schedule->splits_backward || s.schedule->from_file || s.states("layout.defer_head_wgrad");
+  if (!apart && draw.chance(0.1)) s.set("training.loss_chunks", draw.number({1, 2, 7, 16}));
   if (draw.chance(0.1)) s.set("training.launch_blocking", draw.chance(0.7));
   for (const char* flag :
        {"host_sync_after_p2p", "host_sync_at_batch", "fused_gradient_accumulation",
