@@ -383,14 +383,12 @@ void Shipping::ship_narrow(const DeviceRules& rules, ShippedProfile& out) const 
   if (fp4 != fp4_.end()) {
     out.profile.gemm_fp4 = curve("gemm fp4", fp4->second);
   } else if (fp8 != fp8_.end() && has_fp8 && rules.max_matmul_fp8 && rules.max_matmul_fp4) {
-    // One rate of fp4 is known: products have the form of those in fp8.
-    GemmCurve alike = curve("gemm fp4", fp8->second);
+    GemmCurve& alike = out.profile.gemm_fp4.emplace(curve("gemm fp4", fp8->second));
+    const Accelerator& own = accelerator(rules.device);
     const double fraction = *rules.max_matmul_fp4 / *rules.max_matmul_fp8 *
-                            matrix_peak(accelerator(rules.device), DataType::kFp8).value() /
-                            matrix_peak(accelerator(rules.device), DataType::kFp4).value();
+                            (matrix_peak(own, DataType::kFp8) / matrix_peak(own, DataType::kFp4));
     alike.fit.efficiency *= fraction;
     for (GemmSample& sample : alike.samples) sample.efficiency *= fraction;
-    out.profile.gemm_fp4 = alike;
   }
 }
 

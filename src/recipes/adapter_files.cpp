@@ -203,7 +203,7 @@ Json sft_config(const Scenario& s, const std::vector<std::string>& modules) {
            {"lora_dropout", s.training.lora_dropout},
            {"lora_target_modules", modules},
            {"load_in_4bit", is_qlora(s)}};
-  // Of all logits at once, or of parts of them.
+  // The plain loss has all logits at once.
   if (s.training.loss_chunks > 1) {
     out["use_liger_kernel"] = true;
   } else {

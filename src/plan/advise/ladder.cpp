@@ -50,7 +50,8 @@ Ranges three_dimensions(const ClusterSpec& cluster) {
 Framework framework_of_zero_2() {
   const std::vector<Framework> all = all_frameworks();
   const auto found = std::ranges::find_if(all, [](Framework framework) {
-    return traits_of(framework).least_proposed_zero < 2 && traits_of(framework).most_proposed_zero >= 2;
+    const FrameworkTraits& traits = traits_of(framework);
+    return traits.least_proposed_zero < 2 && traits.most_proposed_zero >= 2;
   });
   STEPCAST_ASSERT(found != all.end(), "a framework has ZeRO-2");
   return *found;
