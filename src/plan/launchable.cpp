@@ -56,8 +56,10 @@ class Launchable {
   }
 
   void check_zero() {
-    const bool replicates = layout_.zero < traits_.least_proposed_zero;
-    if ((replicates && layout_.dp * layout_.cp > 1) || layout_.zero > traits_.most_proposed_zero) {
+    const bool alone = layout_.dp * layout_.cp == 1;
+    const bool replicates = layout_.zero < traits_.least_proposed_zero && !alone;
+    const bool shards_alone = layout_.zero > 0 && alone && traits_.shards_among_several;
+    if (replicates || shards_alone || layout_.zero > traits_.most_proposed_zero) {
       rare("layout.zero", fmt::format("zero {}", layout_.zero));
     } else if (layout_.pp > 1 && layout_.zero > traits_.most_proposed_zero_on_pipelines) {
       rare("layout.zero", fmt::format("zero {} on a pipeline", layout_.zero));

@@ -174,7 +174,7 @@ void draw_outer_steps(Draw& draw, Sketch& s) {
   const bool whole = cluster.is_object() && cluster.contains("nodes") && !spec.is_graph &&
                      spec.failed.empty() && spec.other_gpus.empty() && spec.sites == 1 &&
                      spec.nics_per_node > 0 && spec.gpus == spec.nodes * spec.gpus_per_node;
-  if (!s.framework->outer_steps || !whole || !draw.chance(0.35)) return;
+  if (!s.framework->outer_steps || !whole || !draw.chance(0.45)) return;
   const std::int64_t islands = draw.number({2, 3, 4});
   cluster["nodes"] = spec.nodes * islands;
   cluster["nvlink_domain_nodes"] = std::min(spec.nvlink_domain_nodes, spec.nodes);
@@ -188,7 +188,7 @@ void draw_outer_steps(Draw& draw, Sketch& s) {
   s.set("training.outer.every", every);
   if (draw.chance(0.5)) s.set("training.outer.precision", draw.word({"fp32", "bf16", "fp4"}));
   const std::int64_t fragments =
-      draw.chance(0.5) ? 1 + draw.below(std::min(s.model.layers, every)) : 1;
+      draw.chance(0.7) ? 1 + draw.below(std::min(s.model.layers, every)) : 1;
   if (fragments > 1) s.set("training.outer.fragments", fragments);
   if (draw.chance(0.5)) {
     s.set("training.outer.overlap_steps", draw.below(every / fragments + 1));
