@@ -220,15 +220,15 @@ Command add_import(CommandLine program) {
       "  stepcast import logs/ --cluster dgx-h100 --suite runs.json\n"
       "Flags override what the file says. Settings that a scenario has no key for are listed on\n"
       "standard error.");
-  app.add(
-         "FILE", flags->files,
-         "a shell script or YAML with Megatron's flags, Megatron-Bridge's YAML, DeepSpeed's JSON, "
-         "torchtitan's "
-         "TOML or JSON, YAML of NeMo AutoModel, Primus, Accelerate, TRL, Axolotl or llm-foundry, a "
-         "Hugging Face config.json, a Kubernetes manifest with one, ASTRA-sim's network, or a "
-         "training log; with "
-         "--suite several logs, and folders of them; TRL's settings or script, and Accelerate's "
-         "file behind them")
+  app.add("FILE", flags->files,
+          "a shell script or YAML with Megatron's flags, Megatron-Bridge's YAML, DeepSpeed's JSON, "
+          "torchtitan's "
+          "TOML or JSON, YAML of NeMo AutoModel, Primus, Accelerate, TRL, Axolotl, torchtune or "
+          "llm-foundry, a "
+          "Hugging Face config.json, a Kubernetes manifest with one, ASTRA-sim's network, or a "
+          "training log; with "
+          "--suite several logs, and folders of them; TRL's settings or script, and Accelerate's "
+          "file behind them")
       .required();
   auto names = import_format_names();
   names.emplace_back(kLog);

@@ -28,10 +28,11 @@ constexpr std::array kLoraTargets{
     LoraTarget{"linear_q_proj", "qkv"}, LoraTarget{"linear_q_down_proj", "qkv"},
     LoraTarget{"linear_q_up_proj", "qkv"}, LoraTarget{"linear_kv_down_proj", "qkv"},
     LoraTarget{"linear_kv_up_proj", "qkv"}, LoraTarget{"o_proj", "attention_out"},
-    LoraTarget{"linear_proj", "attention_out"}, LoraTarget{"dense", "attention_out"},
-    LoraTarget{"gate_proj", "mlp"}, LoraTarget{"up_proj", "mlp"}, LoraTarget{"down_proj", "mlp"},
-    LoraTarget{"gate_up_proj", "mlp"}, LoraTarget{"linear_fc1", "mlp"},
-    LoraTarget{"linear_fc2", "mlp"}, LoraTarget{"fc1", "mlp"}, LoraTarget{"fc2", "mlp"}};
+    LoraTarget{"output_proj", "attention_out"}, LoraTarget{"linear_proj", "attention_out"},
+    LoraTarget{"dense", "attention_out"}, LoraTarget{"gate_proj", "mlp"},
+    LoraTarget{"up_proj", "mlp"}, LoraTarget{"down_proj", "mlp"}, LoraTarget{"gate_up_proj", "mlp"},
+    LoraTarget{"linear_fc1", "mlp"}, LoraTarget{"linear_fc2", "mlp"}, LoraTarget{"fc1", "mlp"},
+    LoraTarget{"fc2", "mlp"}};
 
 // A key with or without "fsdp_" in front.
 template <class Value>
@@ -176,8 +177,6 @@ void set_lora_targets(const SortedJson* modules, const char* key, ImportedScenar
 void set_lora(bool quantized, std::optional<std::int64_t> rank, const char* key,
               ImportedScenario& out) {
   out.set_word("training.mode", quantized ? "qlora" : "lora", key);
-  // Weights of four bits are made wide for a layer and are not kept, as sharded ones are.
-  if (quantized && out.gpus == 1) out.set_integer("layout.zero", 3, key);
   if (rank) out.set_integer("training.lora_rank", *rank, key);
 }
 

@@ -21,13 +21,14 @@ void set_device_batch(std::optional<std::int64_t> micro_batch,
 // recompute and offload, and takes the framework as FSDP's.
 void read_fsdp_section(JsonKeys& fsdp, ImportedScenario& out);
 
-// PyTorch's DDP, which shards nothing: DeepSpeed without sharding runs a step the same way.
 // Parts of the tokens that a loss of hidden states takes, in a usual model: as many as the
 // vocabulary is wider than the model, rounded up to a power of two, which is 32 for Llama 3's
 // (linkedin/Liger-Kernel, ops/fused_linear_cross_entropy.py).
 inline constexpr std::int64_t kLinearLossChunks = 32;
 // Liger's kernels: all of them, or one for each key of Axolotl's.
 void read_liger(JsonKeys& keys, ImportedScenario& out);
+
+// PyTorch's DistributedDataParallel, or a model alone on its GPU.
 void set_plain_data_parallel(const char* key, ImportedScenario& out);
 
 // Names of PEFT's modules as training.lora_targets.

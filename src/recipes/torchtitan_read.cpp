@@ -456,8 +456,8 @@ Errors check_torchtitan(const Scenario& s) {
     add("layout.overlap.tp", "asynchronous tensor parallelism without compile",
         "training.compile true");
   }
-  if (l.zero > 0 && l.dp * l.cp == 1) {
-    add("layout.zero", "sharding on one data rank, where it wraps nothing", "zero 0");
+  if (l.zero > 0 && (l.dp * l.cp == 1 || l.shard_group == 1)) {
+    add("layout.zero", "sharding among one rank, where it wraps nothing", "zero 0");
   }
   if (l.zero == 0 && l.cp > 1) {
     add("layout.zero", fmt::format("replicated parameters with cp = {}", l.cp),

@@ -40,6 +40,12 @@ constexpr std::array kYamlFormats{
                  return has_keys(root, {"base_model", "micro_batch_size"});
                },
                read_axolotl},
+    YamlFormat{"torchtune", "torchtune.models",
+               [](const SortedJson& root) {
+                 return has_keys(root, {"model", "batch_size"}) && root["model"].is_object() &&
+                        root["model"].contains("_component_");
+               },
+               read_torchtune},
     YamlFormat{"llm-foundry", "global_train_batch_size",
                [](const SortedJson& root) {
                  return has_keys(root, {"global_train_batch_size", "model"});

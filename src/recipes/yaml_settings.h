@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings in YAML of tools that are read and not written: NeMo AutoModel, AMD's Primus, Hugging
-// Face's Accelerate, TRL, Axolotl and llm-foundry, and a network of ASTRA-sim. One row per tool.
+// Face's Accelerate, TRL, Axolotl, torchtune and llm-foundry, and a network of ASTRA-sim. One row
+// per tool.
 #pragma once
 
 #include <span>
@@ -31,6 +32,7 @@ void read_accelerate(const SortedJson& root, const ImportInput& input, ImportedS
 void read_trl(const SortedJson& root, const ImportInput& input, ImportedScenario& out);
 void read_axolotl(const SortedJson& root, const ImportInput& input, ImportedScenario& out);
 void read_astra_network(const SortedJson& root, const ImportInput& input, ImportedScenario& out);
+void read_torchtune(const SortedJson& root, const ImportInput& input, ImportedScenario& out);
 void read_llm_foundry(const SortedJson& root, const ImportInput& input, ImportedScenario& out);
 
 }  // namespace stepcast
