@@ -81,6 +81,19 @@ double chance_below(const FigureRange& spread, double limit) {
   return 0.5 * std::erfc(-distance / reach * kCentral90 / std::sqrt(2.0));
 }
 
+// Parts that are a share of training stretch with it.
+void add_beside(const RunTerms& terms, RunLength& out) {
+  const FigureRange training = out.wall_s;
+  out.beside = times_beside(terms.beside, *terms.tokens, Seconds(training.value));
+  for (const TimeBeside& part : out.beside) {
+    const double shorter = part.is_fixed ? 1 : training.low / training.value;
+    const double longer = part.is_fixed ? 1 : training.high / training.value;
+    out.wall_s.value += part.wall.value();
+    out.wall_s.low += shorter * part.wall.value();
+    out.wall_s.high += longer * part.wall.value();
+  }
+}
+
 RunLength length_of(const RunTerms& terms, const StepTime& step, const RunForecast& run) {
   const FigureRange& goodput = run.goodput;
   RunLength out;
@@ -89,8 +102,10 @@ RunLength length_of(const RunTerms& terms, const StepTime& step, const RunForeca
   out.wall_s.value = out.training.value() / goodput.value;
   out.wall_s.low = out.wall_s.value / joined(step.time / step.low, goodput.high / goodput.value);
   out.wall_s.high = out.wall_s.value * joined(step.high / step.time, goodput.value / goodput.low);
+  out.interruptions =
+      terms.hazards.process.interruptions() * Seconds(out.wall_s.value) * (1 - run.shares.waiting);
+  add_beside(terms, out);
   const Seconds wall(out.wall_s.value);
-  out.interruptions = terms.hazards.process.interruptions() * wall * (1 - run.shares.waiting);
   const double gpus_per_second = static_cast<double>(terms.rented_gpus) / kHour;
   const auto billed = [&](double seconds) { return std::max(seconds, terms.least_rental.value()); };
   out.gpu_hours = billed(out.wall_s.value) * gpus_per_second;

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "economics/beside_training.h"
 #include "economics/run_terms.h"
 
 namespace stepcast {
@@ -24,7 +25,8 @@ struct FigureRange {
 struct RunLength {
   double steps = 0;
   Seconds training;    // its steps alone
-  FigureRange wall_s;  // with everything that interrupts them
+  std::vector<TimeBeside> beside;
+  FigureRange wall_s;  // with everything that interrupts them, and all that stands beside them
   double interruptions = 0;
   double gpu_hours = 0;       // rented and billed
   bool least_billed = false;  // the run is shorter than what is billed at least

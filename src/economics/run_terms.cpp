@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "layout/run_settings.h"
 #include "layout/scenario.h"
 #include "memory/states.h"
 
@@ -196,6 +195,7 @@ RunTerms TermsBuilder::build() {
   out_.gpus = spec_.gpus;
   out_.deadline = run_.deadline;
   out_.budget = run_.budget;
+  out_.beside = run_.beside.value_or(BesideSettings{});
   price();
   checkpoint();
   interruptions();

@@ -9,6 +9,7 @@
 
 #include "economics/hazards.h"
 #include "economics/prices.h"
+#include "layout/run_settings.h"
 
 namespace stepcast {
 
@@ -35,6 +36,7 @@ struct RunTerms {
   Bytes checkpoint;                            // its size
   std::optional<Seconds> checkpoint_interval;  // absent: the best
   Watts power;  // of all training GPUs at their limit, in a building of `pue`; 0: not known
+  BesideSettings beside;
   std::optional<Seconds> deadline;
   std::optional<double> budget;  // dollars
   std::vector<Assumption> assumptions;

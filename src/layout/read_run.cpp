@@ -128,6 +128,23 @@ Rows PreemptionSettings::fields() {
   return rows_of<F>(all);
 }
 
+Rows LongContextSettings::fields() {
+  using F = LongContextSettings;
+  static constexpr Row all[] = {row<&F::tokens>("tokens").required().within(1, kMaxTokens),
+                                row<&F::token_cost>("token_cost").within(0.01, 1e3)};
+  return rows_of<F>(all);
+}
+
+Rows BesideSettings::fields() {
+  using F = BesideSettings;
+  constexpr double kMostTimes = 1e3;
+  static constexpr Row all[] = {row<&F::bring_up>("bring_up").with_unit(),
+                                row<&F::evaluation>("evaluation").within(0, kMostTimes),
+                                row<&F::thrown_away>("thrown_away").within(0, kMostTimes),
+                                row<&F::long_context>("long_context")};
+  return rows_of<F>(all);
+}
+
 Rows RunSettings::fields() {
   using F = RunSettings;
   constexpr double kMaxDollars = 1e15, kMaxNodes = 1 << 20;
@@ -148,6 +165,7 @@ Rows RunSettings::fields() {
       row<&F::stragglers>("stragglers"),
       row<&F::preemption>("preemption"),
       row<&F::silent_corruption>("silent_corruption"),
+      row<&F::beside>("beside"),
       row<&F::pue>("pue").within(1, 10)};
   return rows_of<F>(all);
 }

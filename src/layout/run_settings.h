@@ -62,6 +62,27 @@ struct PreemptionSettings {
   static Rows fields();
 };
 
+// A stage behind the others on longer sequences.
+struct LongContextSettings {
+  double tokens = 0;
+  double token_cost = 1;  // times that of a token of the other stages
+
+  static Rows fields();
+};
+
+// All GPUs are rented for this too, and no step of pre-training counts meanwhile.
+struct BesideSettings {
+  Seconds bring_up;        // acceptance, burn-in, and starts that failed before the first step
+  double evaluation = 0;   // of the wall time of training
+  double thrown_away = 0;  // of the wall time of training: starts that were given up
+  std::optional<LongContextSettings> long_context;
+
+  bool any() const {
+    return bring_up.value() > 0 || evaluation > 0 || thrown_away > 0 || long_context;
+  }
+  static Rows fields();
+};
+
 // How GPUs are rented: for as long as wanted, until the provider takes them back, or for a term.
 enum class Rental { kOnDemand, kSpot, kReserved };
 constexpr const char* name_of(Rental rental) {
@@ -87,6 +108,7 @@ struct RunSettings {
   std::optional<StragglerSettings> stragglers;
   std::optional<PreemptionSettings> preemption;
   std::optional<CorruptionSettings> silent_corruption;
+  std::optional<BesideSettings> beside;
   std::optional<double> pue;  // energy of the building per energy of the machines
 
   static Rows fields();

@@ -30,6 +30,30 @@ std::string within(bool met, double chance, const char* what, const std::string&
                      chance_text(chance));
 }
 
+// The days of each part, or a word on what no part says.
+void add_beside(const RunLength& length, std::vector<std::string>& out) {
+  if (length.beside.empty()) {
+    std::string line = fmt::format(
+        "bring-up, evaluation, failed starts and a stage on long sequences are not in it: whole "
+        "runs took {} to {} times their steps",
+        number_text(kLeastOfWholeRuns), number_text(kMostOfWholeRuns));
+    if (length.dollars) {
+      line +=
+          fmt::format(", here {} to {}", dollars_text(kLeastOfWholeRuns * length.dollars->value),
+                      dollars_text(kMostOfWholeRuns * length.dollars->value));
+    }
+    out.push_back(line + " (run.beside states yours)");
+    return;
+  }
+  std::string parts;
+  Seconds training(length.wall_s.value);
+  for (const TimeBeside& part : length.beside) {
+    parts += fmt::format(", {} {}", part.label, duration_text(part.wall));
+    training -= part.wall;
+  }
+  out.push_back(fmt::format("training takes {} of it{}", duration_text(training), parts));
+}
+
 void add_length(const RunTerms& terms, const RunLength& length, std::vector<std::string>& out) {
   const auto days = [](double s) { return duration_text(Seconds(s)); };
   out.push_back(fmt::format("{} tokens: {} steps, {} ({} to {}, central 90 %)",
@@ -54,6 +78,7 @@ void add_length(const RunTerms& terms, const RunLength& length, std::vector<std:
                           dollars_text(*terms.budget));
   }
   out.push_back(std::move(cost));
+  add_beside(length, out);
   if (length.energy) {
     out.push_back(fmt::format("{} MWh with every GPU at its power limit",
                               number_text(length.energy->value() / kJoulesPerKwh / 1000, 3)));
@@ -144,6 +169,9 @@ void put_length(Json& out, const RunTerms& terms, const RunLength& length) {
   put(out, "steps", length.steps);
   put(out, "training_time_s", length.training.value());
   put_spread(out, "wall_time", "_s", length.wall_s);
+  for (const TimeBeside& part : length.beside) {
+    put(out["beside"], (std::string(part.key) + "_s").c_str(), part.wall.value());
+  }
   put(out, "interruptions", length.interruptions);
   put(out, "gpu_hours", length.gpu_hours);
   if (length.dollars) put_spread(out, "cost", "_usd", *length.dollars);

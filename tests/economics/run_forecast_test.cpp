@@ -51,6 +51,24 @@ TEST(RunForecast, TokensBecomeStepsHoursAndDollars) {
   EXPECT_FALSE(*run.length->within_budget);
 }
 
+// 10,000 s of training: 2 % for evaluation, 10 % thrown away, a tenth of the tokens at twice the
+// cost, and an hour before the first step, which a slow step does not stretch.
+TEST(RunForecast, ABudgetPaysForWhatStandsBesideTheSteps) {
+  const Scenario scenario = scenario_of(
+      "llama-3.1-8b", "dgx-h100", 8,
+      R"({"tokens": 8388608000, "price_per_gpu_hour": 3, "failures_per_node_day": 0,
+          "beside": {"bring_up": "1 h", "evaluation": 0.02, "thrown_away": 0.1,
+                     "long_context": {"tokens": 838860800, "token_cost": 2}}})");
+  const RunForecast run = forecast_run(run_terms(scenario, {}), kStep);
+  ASSERT_TRUE(run.length);
+  ASSERT_EQ(run.length->beside.size(), 4u);
+  EXPECT_DOUBLE_EQ(run.length->training.value(), 1e4);
+  EXPECT_DOUBLE_EQ(run.length->wall_s.value, 1.32e4 + 3600);
+  EXPECT_NEAR(run.length->wall_s.low, 0.9 * 1.32e4 + 3600, 1e-6);
+  EXPECT_NEAR(run.length->wall_s.high, 1.2 * 1.32e4 + 3600, 1e-6);
+  EXPECT_DOUBLE_EQ(run.length->dollars->value, 3 * 64 * (1.32e4 + 3600) / 3600);
+}
+
 // The ends of the central 90 % are passed with chances of 5 and 95 %.
 TEST(RunForecast, ChancesAreThoseOfTheIntervals) {
   const auto chance = [](const char* deadline, const StepTime& step = kStep) {

@@ -44,6 +44,14 @@ json run(Draw& draw) {
     out["preemption"] = {{"per_node_day", draw.of(std::vector<double>{0, 0.2, 5})}};
     if (draw.chance(0.5)) out["preemption"]["notice"] = draw.word({"0 s", "30 s", "2 min"});
   }
+  if (draw.chance(0.25)) {
+    out["beside"] = {{"bring_up", draw.word({"0 s", "3 d"})},
+                     {"evaluation", draw.of(std::vector<double>{0, 0.02})},
+                     {"thrown_away", draw.of(std::vector<double>{0, 0.3})}};
+    if (draw.chance(0.5)) {
+      out["beside"]["long_context"] = {{"tokens", 1e9}, {"token_cost", 1.5}};
+    }
+  }
   add(0.2, "pue", draw.of(std::vector<double>{1, 1.2}));
   return out;
 }

@@ -68,7 +68,7 @@ Verdict is_no_longer(Case& c, const Scenario& changed, const std::string& change
   // The allocator gives its free blocks back only when the device is full, so it holds more of them
   // on a larger one (memory/device_footprint.h).
   const bool larger = after->device_memory > before.device_memory;
-  // What a collective reads stays held until the host knows that it has ended, which other times
+  // Operands of a collective stay held until the host knows that it has ended, which other times
   // move among the allocations.
   const bool timed = changed.rules.records_streams;
   if (after->peak_device > before.peak_device && !fitted && !larger && !timed) {
