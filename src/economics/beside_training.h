@@ -25,5 +25,7 @@ std::vector<TimeBeside> times_beside(const BesideSettings& beside, double tokens
 // Whole runs took so many times the GPU-hours of their pre-training steps: by their publishers, or
 // by the steps as this program forecasts them. Sources are in docs/economics.md.
 inline constexpr double kLeastOfWholeRuns = 1.05, kMostOfWholeRuns = 2.6;
+// Theirs were of trillions of tokens; short runs and fine-tuning are not like them.
+inline constexpr double kTokensOfWholeRuns = 1e11;
 
 }  // namespace stepcast

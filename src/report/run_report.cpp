@@ -31,12 +31,13 @@ std::string within(bool met, double chance, const char* what, const std::string&
 }
 
 // The days of each part, or a word on what no part says.
-void add_beside(const RunLength& length, std::vector<std::string>& out) {
+void add_beside(const RunTerms& terms, const RunLength& length, std::vector<std::string>& out) {
   if (length.beside.empty()) {
+    if (*terms.tokens < kTokensOfWholeRuns) return;
     std::string line = fmt::format(
         "bring-up, evaluation, failed starts and a stage on long sequences are not in it: whole "
         "runs took {} to {} times their steps",
-        number_text(kLeastOfWholeRuns), number_text(kMostOfWholeRuns));
+        number_text(kLeastOfWholeRuns, 3), number_text(kMostOfWholeRuns, 3));
     if (length.dollars) {
       line +=
           fmt::format(", here {} to {}", dollars_text(kLeastOfWholeRuns * length.dollars->value),
@@ -78,7 +79,7 @@ void add_length(const RunTerms& terms, const RunLength& length, std::vector<std:
                           dollars_text(*terms.budget));
   }
   out.push_back(std::move(cost));
-  add_beside(length, out);
+  add_beside(terms, length, out);
   if (length.energy) {
     out.push_back(fmt::format("{} MWh with every GPU at its power limit",
                               number_text(length.energy->value() / kJoulesPerKwh / 1000, 3)));
