@@ -79,6 +79,7 @@ struct Layout {
   bool account_for_embedding = false;
   bool account_for_loss = false;
   // Weight gradients of the head's product of so many micro-batches wait for the end of the passes.
+  bool mtp_apart = false;  // prediction modules stand in the chunk before the head's
   std::int64_t defer_head_wgrad = 0;
 };
 

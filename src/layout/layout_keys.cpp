@@ -83,6 +83,9 @@ bool has_experts(const Scenario& s) { return s.model.moe.has_value(); }
 bool pairs_exchanges(const Scenario& s) { return s.layout.overlap.ep; }
 bool has_shared_experts(const Scenario& s) { return s.model.moe && s.model.moe->shared_ffn > 0; }
 bool lists_layers(const Scenario& s) { return !s.layout.stage_layers.empty(); }
+bool has_modules_on_a_pipeline(const Scenario& s) {
+  return s.model.mtp_layers > 0 && s.layout.pp > 1;
+}
 bool has_pipeline(const Scenario& s) { return s.layout.pp > 1; }
 bool has_group(const Scenario& s) { return s.layout.micro_batch_group > 0; }
 bool deals_layers(const Scenario& s) { return s.layout.stage_layers.empty(); }
@@ -288,6 +291,11 @@ constexpr Key kRows[] = {
      .fallback = "false",
      .help = "the loss takes one layer's place when layers are dealt",
      .shown = deals_layers},
+    {.path = "layout.mtp_apart",
+     .type = &kTruth<&Layout::mtp_apart>,
+     .fallback = "false",
+     .help = "modules of multi-token prediction stand in the chunk before the head's",
+     .shown = has_modules_on_a_pipeline},
     {.path = "layout.defer_head_wgrad",
      .type = &kDeferredHead,
      .fallback = "0",

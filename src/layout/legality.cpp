@@ -397,11 +397,23 @@ void check_stage_layers(const Scenario& s, Findings& findings) {
     findings.illegal(path, fmt::format("the entries sum to {}", sum),
                      fmt::format("{}, the layers of the model", s.model.layers));
   }
-  for (std::size_t i = 1; i + 1 < list.size(); ++i) {
+  // Prediction modules may have a chunk of their own.
+  const std::size_t full = list.size() - (s.layout.mtp_apart ? 2 : 1);
+  for (std::size_t i = 1; i < full; ++i) {
     if (list[i] == 0) {
       findings.illegal(fmt::format("{}[{}]", path, i), "0 layers between the end chunks",
                        "only the chunks with embedding or head may be without layers");
     }
+  }
+}
+
+void check_modules_apart(const Scenario& s, Findings& findings) {
+  constexpr const char* kPath = "layout.mtp_apart";
+  if (!s.layout.mtp_apart || !findings.trusts({"model", "layout.pp", kPath})) return;
+  if (s.model.mtp_layers == 0) {
+    findings.illegal(kPath, "the model has no modules of multi-token prediction", "false");
+  } else if (s.layout.pp == 1) {
+    findings.illegal(kPath, "there is no other stage than the head's", "false, or pp 2 or more");
   }
 }
 
@@ -491,6 +503,7 @@ void check_legality(const Scenario& scenario, const Stated& stated, Findings& fi
   check_order_in_file(scenario, findings);
   check_chunks(scenario, findings);
   check_passes(scenario, findings);
+  check_modules_apart(scenario, findings);
   check_zero(scenario, findings);
   const auto check_overlap = traits_of(scenario.training.framework).check_overlap;
   if (check_overlap != nullptr) check_overlap(scenario, findings);

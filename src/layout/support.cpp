@@ -165,6 +165,24 @@ void check_deferred_head(const Scenario& s, Findings& findings) {
                        "use 0");
 }
 
+// The states of modules apart cross one boundary, from the chunk before the last to the last.
+void check_modules_apart(const Scenario& s, Findings& findings) {
+  constexpr const char* kPath = "layout.mtp_apart";
+  const Layout& l = s.layout;
+  if (!l.mtp_apart || !findings.trusts({kPath, "layout.pp", "layout.schedule", "layout.zero",
+                                        "layout.virtual_stages", "training.framework"})) {
+    return;
+  }
+  const char* beside = nullptr;
+  if (ends_meet(l)) beside = "a pipeline that comes back to its first stage";
+  if (s.rules.gradients_by_unit || l.zero > 1) beside = "sharded gradients";
+  if (l.overlap.ep) beside = "overlap.ep";
+  if (beside == nullptr) return;
+  findings.unsupported(
+      kPath, fmt::format("prediction modules in a chunk of their own with {} are", beside),
+      "false");
+}
+
 // Its gradient of the table is made beside what flows back, part by part.
 void check_loss_chunks(const Scenario& s, Findings& findings) {
   constexpr const char* kPath = "training.loss_chunks";
@@ -201,6 +219,7 @@ void check_support(const Scenario& scenario, Findings& findings) {
   check_parallelism(scenario, findings);
   check_sharding(scenario, findings);
   check_memory_saving(scenario, findings);
+  check_modules_apart(scenario, findings);
   check_loss_chunks(scenario, findings);
   check_deferred_head(scenario, findings);
   check_recomputed_operations(scenario, findings);

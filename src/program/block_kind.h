@@ -8,10 +8,11 @@ namespace stepcast {
 
 using BlockId = Id<struct BlockTag>;
 
-// Chunks are made of the first three; the others run at the step's ends or beside its passes.
+// Chunks are made of the first four; the others run at the step's ends or beside its passes.
 enum class BlockKind {
   kEmbedding,
   kLayer,
+  kPrediction,
   kHead,
   kZeroGradients,
   kCastGradients,

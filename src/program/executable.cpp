@@ -65,6 +65,9 @@ class Checker {
     if (packs_documents(scenario_)) {
       refuse("training.document_length", "packing documents is", "leave it out");
     }
+    if (scenario_.layout.mtp_apart) {
+      refuse("layout.mtp_apart", "a chunk of prediction modules is", "use false");
+    }
     if (training.loss_chunks > 1) refuse("training.loss_chunks", "a loss in parts is", "use 1");
     if (training.optimizer != Optimizer::kAdamW) {
       refuse("training.optimizer", fmt::format("{} is", name_of(training.optimizer)), "use adamw");

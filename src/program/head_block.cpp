@@ -13,6 +13,7 @@
 #include "program/fp8_operands.h"
 #include "program/linear.h"
 #include "program/liveness.h"
+#include "program/prediction_block.h"
 #include "program/prediction_module.h"
 #include "program/product_weight.h"
 #include "program/unit_copies.h"
@@ -50,7 +51,8 @@ HeadWeights declare_head(const Scenario& scenario, BlockBuilder& builder) {
   const bool own_table = !scenario.model.tied_embeddings || !ends_meet(scenario.layout);
   HeadWeights out;
   Parameter table{"table", shape.vocab, shape.table_width, Cut::kRows};
-  if (scenario.model.mtp_layers > 0 && !scenario.model.tied_embeddings) {
+  const bool has_modules = scenario.model.mtp_layers > 0 && !scenario.layout.mtp_apart;
+  if (has_modules && !scenario.model.tied_embeddings) {
     Parameter tokens = table;
     tokens.borrowed = scenario.layout.pp == 1;
     tokens.is_table = tokens.is_copy = true;
@@ -349,8 +351,10 @@ class Predictions {
     for (std::int64_t depth = 0; depth < scenario.model.mtp_layers; ++depth) {
       HeadWeights own = weights;
       own.ahead = depth + 1;
-      modules_.push_back(
-          std::make_unique<PredictionModule>(scenario, weights.tokens, own.ahead, builder));
+      if (!scenario.layout.mtp_apart) {
+        modules_.push_back(
+            std::make_unique<PredictionModule>(scenario, weights.tokens, own.ahead, builder));
+      }
       if (scenario.model.final_norm) {
         own.norm = builder.norm_parameters("mtp_final_norm", nullptr, builder.shape().hidden);
       }
@@ -360,8 +364,10 @@ class Predictions {
 
   // Each module reads what the one before it hands to its norm.
   void forward(BufferId hidden) {
-    for (std::size_t depth = 0; depth < modules_.size(); ++depth) {
-      hidden = modules_[depth]->forward(hidden, scenario_.layout.recompute.mode);
+    for (std::size_t depth = 0; depth < weights_.size(); ++depth) {
+      if (!modules_.empty()) {
+        hidden = modules_[depth]->forward(hidden, scenario_.layout.recompute.mode);
+      }
       saved_.push_back(stepcast::forward(scenario_, weights_[depth], builder_, hidden));
     }
   }
@@ -385,6 +391,25 @@ class Predictions {
       gradient = modules_[depth]->backward(gradient, mode);
     }
     return gradient;
+  }
+
+  // Modules apart: the gradient of all hidden states, of which `own` is the model's.
+  BufferId joined(BufferId own) {
+    const Shape& shape = builder_.shape();
+    std::vector<BufferId> all{own};
+    for (std::size_t depth = 0; depth < weights_.size(); ++depth) {
+      all.push_back(stepcast::backward(scenario_, weights_[depth], builder_, saved_[depth]));
+    }
+    const std::int64_t elements = hidden_states_of_head(scenario_) * shape.rows * shape.hidden;
+    const BufferId out = builder_.activation("hidden_gradients", elements);
+    builder_.into_input_gradients();
+    builder_.add(
+        "join_hidden_gradients",
+        JoinRows{false, shape.type,
+                 builder_.size(elements, shape.hidden, 2 * static_cast<double>(shape.element))},
+        {}, {out});
+    builder_.last().reads = all;
+    return out;
   }
 
   BufferId sum(BufferId a, BufferId b) {
@@ -415,7 +440,8 @@ Block lower_head(const Scenario& scenario, BackwardForm form) {
   block.kind = BlockKind::kHead;
   block.form = form;
   BlockBuilder builder(scenario.rules, shape, gradient_mode(scenario), block);
-  block.input = builder.activation("head_input", shape.rows * shape.hidden);
+  const std::int64_t states = hidden_states_of_head(scenario);
+  block.input = builder.activation("head_input", states * shape.rows * shape.hidden);
   const HeadWeights weights = declare_head(scenario, builder);
   Predictions predictions(scenario, weights, builder);
   builder.into(Pass::kForward, Phase::kForward);
@@ -423,8 +449,12 @@ Block lower_head(const Scenario& scenario, BackwardForm form) {
   predictions.forward(block.input);
   const HeadBuffers saved = forward(scenario, weights, builder, block.input);
   const BufferId own = backward(scenario, weights, builder, saved);
-  const BufferId predicted = predictions.backward();
-  block.input_gradient = predicted.valid() ? predictions.sum(own, predicted) : own;
+  if (states > 1) {
+    block.input_gradient = predictions.joined(own);
+  } else {
+    const BufferId predicted = predictions.backward();
+    block.input_gradient = predicted.valid() ? predictions.sum(own, predicted) : own;
+  }
   copy_unit_gradients(scenario, builder);
   std::vector<BufferId> apart = predictions.normed();
   apart.push_back(saved.normed);

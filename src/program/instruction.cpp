@@ -68,6 +68,8 @@ const char* name_of(BlockKind kind) {
       return "embedding";
     case BlockKind::kLayer:
       return "layer";
+    case BlockKind::kPrediction:
+      return "prediction";
     case BlockKind::kHead:
       return "head";
     case BlockKind::kZeroGradients:

@@ -21,6 +21,7 @@
 #include "program/offload_activations.h"
 #include "program/optimizer.h"
 #include "program/persistent_bytes.h"
+#include "program/prediction_block.h"
 #include "program/sharded_units.h"
 #include "program/step.h"
 #include "program/unit_copies.h"
@@ -78,6 +79,8 @@ void Lowering::lay_out_chunks() {
   const std::vector<std::int64_t> dealt = deal_layers(scenario_.model.layers, layout);
   const BlockId embedding = add(lower_embedding(scenario_, form_));
   const bool deferred = layout.defer_head_wgrad > 0;
+  const BlockId predictions =
+      layout.mtp_apart ? add(lower_predictions(scenario_, form_)) : BlockId{};
   const BlockId head = add(lower_head(scenario_, deferred ? BackwardForm::kSplit : form_));
 
   std::int64_t first_layer = 0;
@@ -93,6 +96,7 @@ void Lowering::lay_out_chunks() {
                                    recompute_of(layout.recompute, first_layer + i, i)));
     }
     first_layer += count;
+    if (layout.mtp_apart && c + 1 == last) chunk.blocks.push_back(predictions);
     if (c == last) chunk.blocks.push_back(head);
     in_model_order.push_back(std::move(chunk));
   }

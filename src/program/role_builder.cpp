@@ -4,8 +4,10 @@
 #include <array>
 #include <utility>
 
+#include "layout/pipeline.h"
 #include "layout/scenario.h"
 #include "memory/states.h"
+#include "program/prediction_block.h"
 
 namespace stepcast {
 
@@ -120,22 +122,38 @@ InstructionIndex RoleBuilder::copy_to_host(InstructionIndex reduced) {
   return reduced;
 }
 
-StageTransfer RoleBuilder::boundary(std::int32_t peer, std::int64_t tag, const Slot& slot) const {
-  return {peer, tag, boundary_bytes(scenario_, shape_), shape_.type, slot};
+// Before the head's chunk those of prediction modules cross beside the model's.
+std::int64_t RoleBuilder::states_across(const Slot& slot, bool sends) const {
+  const std::int64_t chunk = role_.chunks[static_cast<std::size_t>(slot.chunk)].model_chunk;
+  const bool leaves_upwards = (slot.pass == Pass::kForward) == sends;
+  const std::int64_t upper = leaves_upwards ? chunk + 1 : chunk;
+  const bool enters_head = upper + 1 == model_chunks(scenario_.layout);
+  return enters_head ? hidden_states_of_head(scenario_) : 1;
+}
+
+ByteCount RoleBuilder::whole_boundary(const Slot& slot, bool sends) const {
+  return states_across(slot, sends) * shape_.rows * shape_.hidden * shape_.element;
+}
+
+StageTransfer RoleBuilder::boundary(std::int32_t peer, std::int64_t tag, const Slot& slot,
+                                    bool sends) const {
+  const ByteCount bytes = states_across(slot, sends) * boundary_bytes(scenario_, shape_);
+  return {peer, tag, bytes, shape_.type, slot};
 }
 
 // The whole activation dies with its send and is born with its receipt, however little crosses.
 InstructionIndex RoleBuilder::send(Stream stream, std::int32_t peer, std::int64_t tag,
                                    const Slot& slot) {
-  const InstructionIndex index = add({stream, "send", Send{boundary(peer, tag, slot)}});
-  activations(at(index).death) = whole_boundary();
+  const InstructionIndex index = add({stream, "send", Send{boundary(peer, tag, slot, true)}});
+  activations(at(index).death) = whole_boundary(slot, true);
   return index;
 }
 
 InstructionIndex RoleBuilder::receive(Stream stream, std::int32_t peer, std::int64_t tag,
                                       const Slot& slot) {
-  const InstructionIndex index = add({stream, "receive", Receive{boundary(peer, tag, slot)}});
-  activations(at(index).birth) = whole_boundary();
+  const InstructionIndex index =
+      add({stream, "receive", Receive{boundary(peer, tag, slot, false)}});
+  activations(at(index).birth) = whole_boundary(slot, false);
   return index;
 }
 

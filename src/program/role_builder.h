@@ -75,8 +75,10 @@ class RoleBuilder {
  private:
   InstructionIndex add(Instruction instruction);
   bool has_copies(AxisGroup group) const;  // of what it shards
-  StageTransfer boundary(std::int32_t peer, std::int64_t tag, const Slot& slot) const;
-  ByteCount whole_boundary() const { return shape_.rows * shape_.hidden * shape_.element; }
+  StageTransfer boundary(std::int32_t peer, std::int64_t tag, const Slot& slot, bool sends) const;
+  // Bytes of what crosses, whole on each rank.
+  ByteCount whole_boundary(const Slot& slot, bool sends) const;
+  std::int64_t states_across(const Slot& slot, bool sends) const;
 
   const Scenario& scenario_;
   const Program& program_;

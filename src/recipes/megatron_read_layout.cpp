@@ -44,7 +44,16 @@ std::int64_t read_layout_string(FlagList& flags, std::int64_t pp) {
              fmt::format("stages of E, t, m and L, a multiple of {} of them", pp));
     return 0;
   }
-  const auto stages = static_cast<std::int64_t>(layout->layers.size()) / pp;
+  const auto chunks = static_cast<std::int64_t>(layout->layers.size());
+  const std::int64_t behind = chunks - 1 - layout->last_mtp;
+  if (layout->mtp > 0 && behind > 1) {
+    out.fail(ErrorCode::kNotSupported, flag,
+             "prediction layers (m) more than a stage before the loss are not supported yet",
+             "m in the last stage or the one before it");
+  } else if (layout->mtp > 0 && behind == 1) {
+    out.set_flag("layout.mtp_apart", true, flag);
+  }
+  const std::int64_t stages = chunks / pp;
   set_chunks(out, layout->layers, stages, flag);
   return stages;
 }

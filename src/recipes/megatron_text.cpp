@@ -133,6 +133,7 @@ std::optional<LayoutText> read_layout_text(std::string_view text) {
       ++out.layers.back();
     } else if (letter == 'm') {
       ++out.mtp;
+      out.last_mtp = static_cast<std::int64_t>(out.layers.size()) - 1;
     } else if (letter != 'E' && letter != 'L') {
       return std::nullopt;
     }
@@ -140,13 +141,15 @@ std::optional<LayoutText> read_layout_text(std::string_view text) {
   return out;
 }
 
-std::string layout_text(const std::vector<std::int64_t>& layers, std::int64_t mtp) {
+std::string layout_text(const std::vector<std::int64_t>& layers, std::int64_t mtp, bool apart) {
+  const std::string modules(static_cast<std::size_t>(mtp), 'm');
   std::string out;
   for (std::size_t chunk = 0; chunk < layers.size(); ++chunk) {
     if (chunk > 0) out += "|";
     if (chunk == 0) out += "E";
     if (layers[chunk] > 0) out += fmt::format("t*{}", layers[chunk]);
-    if (chunk + 1 == layers.size()) out += std::string(static_cast<std::size_t>(mtp), 'm') + "L";
+    if (chunk + (apart ? 2 : 1) == layers.size()) out += modules;
+    if (chunk + 1 == layers.size()) out += "L";
   }
   return out;
 }

@@ -14,11 +14,13 @@ namespace stepcast {
 struct LayoutText {
   std::vector<std::int64_t> layers;  // decoder layers of each chunk, in model order
   std::int64_t mtp = 0;              // multi-token-prediction layers in all
+  std::int64_t last_mtp = 0;         // the last chunk with one of them
 };
 
 // Returns nothing for another letter than E, t, m, L, or a repetition that is no count.
 std::optional<LayoutText> read_layout_text(std::string_view text);
-std::string layout_text(const std::vector<std::int64_t>& layers, std::int64_t mtp);
+// `apart`: prediction layers are in the chunk before the last.
+std::string layout_text(const std::vector<std::int64_t>& layers, std::int64_t mtp, bool apart);
 
 // 0 and 1 per layer. A plain number n means: the first of each n layers (Megatron's layer % n).
 std::optional<std::vector<bool>> read_layer_pattern(std::string_view text, std::int64_t layers);

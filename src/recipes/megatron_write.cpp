@@ -153,7 +153,7 @@ void add_pipeline(const Scenario& s, Block& block) {
     block.flag("--defer-embedding-wgrad-compute");
     block.value("--wgrad-deferral-limit", all ? 0 : l.defer_head_wgrad);
   }
-  if (l.stage_layers.empty() && places % chunks == 0) {
+  if (l.stage_layers.empty() && places % chunks == 0 && !l.mtp_apart) {
     block.flag_if(l.account_for_embedding, "--account-for-embedding-in-pipeline-split");
     block.flag_if(l.account_for_loss, "--account-for-loss-in-pipeline-split");
     if (l.virtual_stages > 1) {
@@ -161,7 +161,7 @@ void add_pipeline(const Scenario& s, Block& block) {
     }
   } else {
     block.value("--pipeline-model-parallel-layout",
-                layout_text(deal_layers(s.model.layers, l), s.model.mtp_layers));
+                layout_text(deal_layers(s.model.layers, l), s.model.mtp_layers, l.mtp_apart));
   }
   const bool interleaved = l.schedule == schedule_named("interleaved");
   block.flag_if(interleaved && !l.overlap.pp, "--no-overlap-p2p-communication");

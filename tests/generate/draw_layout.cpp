@@ -105,6 +105,15 @@ void draw_deferred_head(Draw& draw, Sketch& s) {
   s.set("layout.defer_head_wgrad", draw.below(6));
 }
 
+// Where the pipeline does not come back and gradients are whole.
+void draw_modules(Draw& draw, Sketch& s) {
+  const bool straight = !s.schedule->from_file && s.schedule->chunks <= 1 &&
+                        s.schedule->pairs == Pairs::kNone && s.schedule->orders == nullptr;
+  const bool can = s.model.mtp_layers > 0 && s.pp > 1 && straight && !s.pairs_exchanges &&
+                   s.zero <= 1 && !(s.zero == 0 && !s.framework->has_zero_1);
+  if (can ? draw.chance(0.7) : draw.chance(0.02)) s.set("layout.mtp_apart", can);
+}
+
 void draw_offload(Draw& draw, Sketch& s) {
   if (!draw.chance(0.3)) return;
   const auto& can = s.framework->offload;
@@ -181,6 +190,7 @@ void draw_layout(Draw& draw, Sketch& s) {
   draw_overlap(draw, s);
   draw_expert_overlap(draw, s);
   draw_deferred_head(draw, s);
+  draw_modules(draw, s);
   draw_offload(draw, s);
   draw_chunks(draw, s);
   draw_shard_group(draw, s);

@@ -285,6 +285,8 @@ inline std::vector<BadScenario> bad_layouts() {
           R"({"layout": {"schedule": "interleaved", "virtual_stages": 16}})", "virtual_stages",
           kIllegal, "at most 8"),
       bad("zero_4", R"({"layout": {"zero": 4}})", "zero", kBadValue, "0 to 3"),
+      bad("modules_apart_of_none", R"({"layout": {"mtp_apart": true}})", "mtp_apart", kIllegal,
+          "no modules"),
       bad("zero_1_of_fsdp",
           R"({"training": {"framework": "fsdp"}, "layout": {"zero": 1, "pp": 1}})", "zero",
           kIllegal, "fsdp"),

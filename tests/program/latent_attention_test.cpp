@@ -10,6 +10,7 @@
 #include "program/decoder_layer.h"
 #include "program/head_block.h"
 #include "program/program.h"
+#include "program/walk.h"
 
 namespace stepcast {
 namespace {
@@ -186,6 +187,45 @@ TEST(PredictionModules, GatherTheColumnsOfTensorRanks) {
       EXPECT_EQ(sent.at("mtp_rows_gradient"), all);
     }
   }
+}
+
+// In the chunk before the head's a module does the same work, and the head's states cross with its
+// own beside them, in both directions.
+TEST(PredictionModules, ApartFromTheHeadSendItTheirStates) {
+  ExpertCase c;
+  c.pp = 2;
+  c.dp = 4;
+  c.more_model = R"(,"mtp_layers":1,"tied_embeddings":false)";
+  Scenario scenario = with_experts(c);
+  const auto flops = [](const Program& program) {
+    double out = 0;
+    for (const Block& block : program.blocks) {
+      if (block.kind != BlockKind::kPrediction && block.kind != BlockKind::kHead) continue;
+      for_each_operation(block, [&](const Operation& one) { out += flops_of(one).value(); });
+    }
+    return out;
+  };
+  const auto sent = [](const Program& program) {
+    ByteCount most = 0;
+    for (const Role& role : program.roles) {
+      for (const Instruction& instruction : role.instructions) {
+        if (const auto* send = instruction.as<Send>()) most = std::max(most, send->bytes);
+      }
+    }
+    return most;
+  };
+  const Program beside = lower(scenario);
+  scenario.layout.mtp_apart = true;
+  const Program apart = lower(scenario);
+  EXPECT_DOUBLE_EQ(flops(apart), flops(beside));
+  EXPECT_EQ(sent(apart), 2 * sent(beside));
+  const auto holds = [&](const Role& role) {
+    return std::ranges::any_of(role.chunks.back().blocks, [&](BlockId id) {
+      return apart.block(id).kind == BlockKind::kPrediction;
+    });
+  };
+  EXPECT_TRUE(holds(apart.roles[0]));
+  EXPECT_FALSE(holds(apart.roles[1]));
 }
 
 // With the head on another stage than the embedding, modules have a copy of its table there.

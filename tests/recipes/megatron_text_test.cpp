@@ -15,6 +15,7 @@ TEST(MegatronText, LayoutStringsUnrollAsMegatronUnrollsThem) {
   layers[30] = layers[31] = 0;
   EXPECT_EQ(layout->layers, layers);
   EXPECT_EQ(layout->mtp, 1);
+  EXPECT_EQ(layout->last_mtp, 30);
   EXPECT_EQ(read_layout_text("Et*3|t*2L")->layers, (std::vector<std::int64_t>{3, 2}));
   EXPECT_EQ(read_layout_text("E|(t|)*3,m|m||L")->layers,
             (std::vector<std::int64_t>{0, 1, 1, 1, 0, 0, 0, 0}));
@@ -28,9 +29,15 @@ TEST(MegatronText, WhatIsNoLayoutIsNotRead) {
 
 TEST(MegatronText, LayoutsReadBack) {
   const std::vector<std::int64_t> layers = {3, 4, 0, 1};
-  EXPECT_EQ(layout_text(layers, 0), "Et*3|t*4||t*1L");
-  EXPECT_EQ(read_layout_text(layout_text(layers, 2))->layers, layers);
-  EXPECT_EQ(read_layout_text(layout_text(layers, 2))->mtp, 2);
+  EXPECT_EQ(layout_text(layers, 0, false), "Et*3|t*4||t*1L");
+  EXPECT_EQ(read_layout_text(layout_text(layers, 2, false))->layers, layers);
+  EXPECT_EQ(read_layout_text(layout_text(layers, 2, false))->mtp, 2);
+}
+
+TEST(MegatronText, ModulesApartStandBeforeTheLoss) {
+  const std::string text = layout_text({3, 4, 0, 0}, 1, true);
+  EXPECT_EQ(text, "Et*3|t*4|m|L");
+  EXPECT_EQ(read_layout_text(text)->last_mtp, 2);
 }
 
 TEST(MegatronText, LayerPatternsAreListExpressions) {
