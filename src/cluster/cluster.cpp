@@ -43,20 +43,29 @@ Cluster read_whole(ObjectReader& reader, const std::string& topologies_folder,
                 "the name of a cluster; one without a base starts with its accelerator");
   }
   if (document.ok()) read_part_fields(reader, topologies_folder, spec);
-  for (const char* parts : {"fail", "accelerator_of"}) reader.ignore(parts);
+  for (const char* parts : {"fail", "degrade", "accelerator_of"}) reader.ignore(parts);
   reader.finish();
   return out;
 }
 
-// The cluster of a file: the stem of a shipped one, or a path. `fail`: laid over a graph, which
+// What a reader says of parts that are gone or slow.
+SortedJson stated_parts(ObjectReader& reader) {
+  SortedJson out = SortedJson::object();
+  for (const char* key : {"fail", "degrade"}) {
+    if (const auto stated = reader.value(key)) out[key] = stated->raw();
+  }
+  return out;
+}
+
+// The cluster of a file: the stem of a shipped one, or a path. `parts`: laid over a graph, which
 // takes nothing else.
 Result<Cluster> load_base(const std::string& base, const std::string& topologies_folder,
-                          const SortedJson& fail = nullptr) {
+                          const SortedJson& parts = SortedJson::object()) {
   auto document = shipped_clusters(topologies_folder).open(base);
   if (!document) return failure(document.error());
-  if (!fail.is_null()) {
+  if (!parts.empty()) {
     SortedJson laid_over = (*document)->root().raw();
-    laid_over["fail"] = fail;
+    laid_over.update(parts);
     document = JsonDocument::from(std::move(laid_over), (*document)->file());
   }
   ObjectReader reader((*document)->root());
@@ -78,7 +87,7 @@ Cluster read_machines(const std::string& base, ObjectReader& reader,
     document.add(made.error());
     return {};
   }
-  if (const auto fail = reader.value("fail")) (*made)["fail"] = fail->raw();
+  made->update(stated_parts(reader));
   reader.finish();
   if (!document.ok()) return {};
   const auto whole = JsonDocument::from(std::move(*made), "");
@@ -114,10 +123,10 @@ Cluster read_based(ObjectReader& reader, const std::string& topologies_folder,
                                of_card ? "a box of which it is one card" : spec.title);
   }
   if (spec.is_graph) {
-    const auto fail = reader.value("fail");
+    const SortedJson parts = stated_parts(reader);
     reader.finish();  // it has nothing else to override
-    if (!fail || !document.ok()) return std::move(*loaded);
-    loaded = load_base(spec.base, topologies_folder, fail->raw());
+    if (parts.empty() || !document.ok()) return std::move(*loaded);
+    loaded = load_base(spec.base, topologies_folder, parts);
     if (loaded) return std::move(*loaded);
     for (Error error : loaded.error()) {
       error.file.clear();
@@ -133,7 +142,7 @@ Cluster read_based(ObjectReader& reader, const std::string& topologies_folder,
   share_memory(spec);
   check_shape(reader, spec);
   if (document.ok()) read_part_fields(reader, topologies_folder, spec);
-  for (const char* parts : {"fail", "accelerator_of"}) reader.ignore(parts);
+  for (const char* parts : {"fail", "degrade", "accelerator_of"}) reader.ignore(parts);
   reader.finish();
   return std::move(*loaded);
 }

@@ -266,6 +266,32 @@ std::vector<std::string> listed_texts(ObjectReader& reader, const char* key) {
   return out;
 }
 
+// "node1/nic3=50%" as `fail` has it, in a list or a text, or {"node1/nic3": 0.5} with a share or a
+// text.
+std::vector<std::string> degraded_texts(ObjectReader& reader) {
+  constexpr const char* kKey = "degrade";
+  const auto value = reader.value(kKey);
+  if (!value) return {};
+  std::vector<std::string> out;
+  if (value->is_object()) {
+    for (const auto& [part, left] : value->members()) {
+      if (left.is_text()) {
+        out.push_back(part + "=" + left.text().value_or(""));
+      } else if (const auto share = left.number(0, 1)) {
+        out.push_back(fmt::format("{}={}%", part, 100 * *share));
+      }
+    }
+    return out;
+  }
+  out = listed_texts(reader, kKey);
+  for (const std::string& text : out) {
+    if (text.find('=') != std::string::npos) continue;
+    reader.fail(kKey, ErrorCode::kBadValue, fmt::format("'{}' does not say what is left", text),
+                fmt::format("{}=50%; what is gone stands in cluster.fail", text));
+  }
+  return out;
+}
+
 // The first node of which no GPU is left.
 std::optional<std::int32_t> node_without_gpu(const Topology& graph) {
   std::int32_t expected = 0;
@@ -284,18 +310,28 @@ std::optional<std::int32_t> node_without_gpu(const Topology& graph) {
 
 }  // namespace
 
+bool states_parts(ObjectReader& reader) { return reader.has("fail") || reader.has("degrade"); }
+
 std::vector<FailedPart> read_failed(ObjectReader& reader, const ClusterSpec& base,
                                     Topology& whole) {
   std::vector<std::string> texts = listed_texts(reader, "fail");
-  if (!reader.has("fail")) {
+  const std::size_t gone = texts.size();
+  const std::vector<std::string> slow = degraded_texts(reader);
+  texts.insert(texts.end(), slow.begin(), slow.end());
+  if (!states_parts(reader)) {
     for (const FailedPart& part : base.failed) texts.push_back(text_of(part));
   }
   std::vector<FailedPart> out;
   Errors errors;
-  for (const std::string& text : texts) {
-    auto part = parse_failed_part(text, whole);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    auto part = parse_failed_part(texts[i], whole);
     if (part) {
       out.push_back(std::move(*part));
+    } else if (i >= gone && reader.has("degrade")) {
+      for (const Error& error : part.error()) {
+        reader.fail("degrade", error.code, error.message, error.hint);
+      }
+      return {};
     } else {
       errors.insert(errors.end(), part.error().begin(), part.error().end());
     }
@@ -394,7 +430,7 @@ std::int32_t model_of(const Accelerator& accelerator, ClusterSpec& spec) {
 void read_part_fields(ObjectReader& reader, const std::string& topologies_folder,
                       ClusterSpec& spec) {
   const bool others = reader.has("accelerator_of") || !spec.other_gpus.empty();
-  if (!others && spec.failed.empty() && !reader.has("fail")) return;
+  if (!others && spec.failed.empty() && !states_parts(reader)) return;
   ClusterSpec sound = spec;
   sound.failed.clear();
   sound.failed_gpus = 0;

@@ -33,7 +33,10 @@ void read_size_fields(ObjectReader& reader, ClusterSpec& spec);
 // The keys without which a description that stands on no base is not a cluster.
 void require_shape_fields(ObjectReader& reader, const ClusterSpec& spec);
 
-// `fail`, a list or one text with commas: takes what has failed out of `whole` and returns it, as
+// Parts that are gone (`fail`) or slow (`degrade`).
+bool states_parts(ObjectReader& reader);
+
+// `fail` and `degrade`, each a list or one text with commas, or an object: takes what has failed out of `whole` and returns it, as
 // it is read back. What the base's own file says of failed parts holds where the reader says
 // nothing. Errors: parts that are not there, and what is then cut off.
 std::vector<FailedPart> read_failed(ObjectReader& reader, const ClusterSpec& base, Topology& whole);

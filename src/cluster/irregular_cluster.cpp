@@ -72,7 +72,9 @@ class Reader {
     read_vertices();
     read_links();
     require_network();
-    if (failed_) reader_.ignore("fail");
+    if (failed_) {
+      for (const char* parts : {"fail", "degrade"}) reader_.ignore(parts);
+    }
     if (!failed_) spec.failed = read_failed(reader_, spec, cluster_.topology);
     reader_.finish();
     // If no GPU is left, read_failed() has said so.

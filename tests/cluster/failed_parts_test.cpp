@@ -186,5 +186,23 @@ TEST(FailedParts, WhatIsNotThereIsRefusedWithWhatIsNear) {
   EXPECT_NE(error('"' + nics + '"').find("no path between"), std::string::npos);
 }
 
+// `degrade` says the same as `fail` with what is left, in three forms, and stands beside it.
+TEST(FailedParts, ThatAreSlowAreDegraded) {
+  const Cluster failed = cluster_from(
+      R"({"base": "dgx-h100", "nodes": 2, "fail": "node0/nic3,node1/nic2=50%,node0/gpu1=80%"})");
+  for (const char* degrade :
+       {R"({"node1/nic2": 0.5, "node0/gpu1": "80%"})", R"("node1/nic2=50%,node0/gpu1=80%")",
+        R"(["node1/nic2=50%", "node0/gpu1=80%"])"}) {
+    const Cluster slow =
+        cluster_from(std::string(R"({"base": "dgx-h100", "nodes": 2, "fail": "node0/nic3",
+                                     "degrade": )") +
+                     degrade + "}");
+    ASSERT_EQ(slow.spec.failed.size(), 3u) << degrade;
+    for (const FailedPart& part : failed.spec.failed) {
+      EXPECT_NE(std::ranges::find(slow.spec.failed, part), slow.spec.failed.end()) << part.part;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stepcast
