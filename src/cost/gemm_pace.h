@@ -13,6 +13,8 @@ struct GemmFit;
 // imply, where the slowest of all chips, heat, and links that draw power take their part. Nobody
 // has told these apart; between one GPU and eight the factor grows with the logarithm, as the
 // slowest of a few does. Without `back_to_back_alone` the form stays as it is.
-GemmFit among(GemmFit fit, std::int64_t gpus);
+// `vboost`: the boost slider gives the cores power of the memory, so that products meet the power
+// limit later.
+GemmFit among(GemmFit fit, std::int64_t gpus, bool vboost = false);
 
 }  // namespace stepcast

@@ -149,6 +149,14 @@ void check_fp4(const Scenario& s, const Stated& stated, Findings& findings) {
   }
 }
 
+void check_boost(const Scenario& s, Findings& findings) {
+  if (!s.training.vboost || !findings.trusts({"training.vboost", "cluster"})) return;
+  const Accelerator& device = s.cluster.spec.accelerator;
+  if (traits_of(device.architecture).moves_by_tma) return;
+  findings.illegal("training.vboost", fmt::format("{} has no boost slider", device.name),
+                   "false, or a GPU of Hopper or Blackwell");
+}
+
 // The type of the weights that the optimizer updates.
 void check_weights(const Scenario& s, Findings& findings) {
   const Training& t = s.training;
@@ -195,6 +203,7 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
     findings.illegal("training.fp8_recipe", fmt::format("with precision {}", name_of(t.precision)),
                      "precision fp8 takes a recipe");
   }
+  check_boost(s, findings);
   check_weights(s, findings);
   if (is_scaled(t.precision)) check_fp8(s, findings);
   check_fp8_head(s, findings);

@@ -87,6 +87,7 @@ struct Training {
   std::int64_t loss_chunks = 1;
   Release release;
   bool launch_blocking = false;       // every launch waits until its kernel has ended
+  bool vboost = false;                // power of the memory is given to the cores
   bool fp8_params = false;            // with fp8: parameters are held and gathered in fp8
   bool fp8_attention = false;         // with fp8: attention reads fp8 too
   bool fp8_head = false;              // with mxfp8: the head's products read it too

@@ -277,6 +277,7 @@ bool has_fp4(const Scenario& s) { return s.training.precision == DataType::kFp4;
 bool offloads_optimizer(const Scenario& s) { return s.layout.offload.optimizer > 0; }
 bool has_attention_kernel(const Scenario& s) { return !s.training.attention_kernel.empty(); }
 bool has_release(const Scenario& s) { return !s.training.release.newest(); }
+bool gives_power(const Scenario& s) { return s.training.vboost; }
 bool blocks_launches(const Scenario& s) { return s.training.launch_blocking; }
 bool has_outer_steps(const Scenario& s) { return s.training.outer.islands > 0; }
 bool has_software(const Scenario& s) { return !s.training.software.empty(); }
@@ -401,6 +402,12 @@ constexpr Key kRows[] = {
      .type = &kCudaGraphs,
      .fallback = "false",
      .help = "which kernels are launched as CUDA graphs; true: all"},
+    {.path = "training.vboost",
+     .type = &kTruth<&Training::vboost>,
+     .fallback = "false",
+     .help = "power of the memory is given to the cores (nvidia-smi boost-slider --vboost)",
+     .shown = gives_power,
+     .decides_the_run = true},
     {.path = "training.launch_blocking",
      .type = &kTruth<&Training::launch_blocking>,
      .fallback = "false",

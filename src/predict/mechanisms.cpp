@@ -76,6 +76,7 @@ class Mechanisms {
     add(training.fp8_params, std::string("parameters in ") + name_of(training.precision));
     add(training.first_layers_16_bits + training.last_layers_16_bits > 0, "layers kept in 16 bits");
     add(training.fp4_products == Fp4Products::kMlp, "fp4 beside fp8");
+    add(training.vboost, "power given to the cores");
     add(training.fp8_attention, "attention in fp8");
     add(training.fp8_head, "head in fp8");
     add(true, std::string(name_of(training.attention)) + " attention");

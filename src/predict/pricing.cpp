@@ -28,8 +28,8 @@ Errors add_models(const Scenario& scenario, const DataFolders& folders, bool own
     auto profile = device_profile(accelerator, folders);
     if (!profile) return profile.error();
     if (own_kernels) use_own_kernels(*profile);
-    profile->gemm = among(profile->gemm, spec.gpus);
-    profile->gemm_fp8.fit = among(profile->gemm_fp8.fit, spec.gpus);
+    profile->gemm = among(profile->gemm, spec.gpus, scenario.training.vboost);
+    profile->gemm_fp8.fit = among(profile->gemm_fp8.fit, spec.gpus, scenario.training.vboost);
     kernels.add_model(std::make_shared<const KernelCosts>(
         accelerator, std::move(*profile), style_of(scenario, own_kernels),
         scenario.training.framework, scenario.training.attention_kernel));
@@ -45,8 +45,9 @@ Result<std::unique_ptr<Pricing>> make_pricing(const Scenario& scenario, const Da
   if (!profile) return failure(profile.error());
   if (own_kernels) use_own_kernels(*profile);
   const std::int64_t gpus = scenario.cluster.spec.gpus;
-  profile->gemm = among(profile->gemm, gpus);
-  profile->gemm_fp8.fit = among(profile->gemm_fp8.fit, gpus);
+  const bool boost = scenario.training.vboost;
+  profile->gemm = among(profile->gemm, gpus, boost);
+  profile->gemm_fp8.fit = among(profile->gemm_fp8.fit, gpus, boost);
   auto errors = MeasuredErrors::read(folders.profiles);
   if (!errors) return failure(errors.error());
   std::unique_ptr<Pricing> pricing(

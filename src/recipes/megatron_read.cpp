@@ -214,6 +214,16 @@ void read_environment(const std::map<std::string, std::string>& environment,
       fmt::join(tuned, ", ")));
 }
 
+// A line of the script, or around it, that moves power of the memory to the cores.
+void read_boost_slider(const std::string& text, ImportedScenario& out) {
+  constexpr std::string_view kSlider = "boost-slider --vboost";
+  const std::size_t at = text.find(kSlider);
+  if (at == std::string::npos) return;
+  const std::size_t level = text.find_first_not_of(" =", at + kSlider.size());
+  const bool on = level != std::string::npos && text[level] >= '1' && text[level] <= '9';
+  if (on) out.set_flag("training.vboost", true, "nvidia-smi boost-slider --vboost");
+}
+
 void read_counts(FlagList& flags, ImportedScenario& out) {
   for (const MegatronCount& count : megatron_counts()) {
     if (const auto value = flags.integer(count.flag)) {
@@ -254,6 +264,7 @@ ImportedScenario read_megatron(const ImportInput& input) {
     }
   }
   read_counts(flags, out);
+  read_boost_slider(input.text, out);
   read_megatron_model(flags);
   read_megatron_layout(flags);
   read_megatron_training(flags);

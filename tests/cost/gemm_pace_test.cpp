@@ -30,5 +30,13 @@ TEST(GemmPace, StaysAsItIsWhereAProfileSaysOneOfTheTwoAlone) {
   EXPECT_DOUBLE_EQ(among(with(1.2, 0), 1).back_to_back, 0);  // priced as in a short run
 }
 
+// The slider moves the limit, and no product runs faster than in a short run.
+TEST(GemmPace, PowerOfTheMemoryLiftsTheLimit) {
+  const double limited = among(with(1.2, 1.5), 8).back_to_back;
+  EXPECT_LT(among(with(1.2, 1.5), 8, true).back_to_back, limited);
+  EXPECT_DOUBLE_EQ(among(with(1.02, 1.05), 8, true).back_to_back, 1);
+  EXPECT_DOUBLE_EQ(among(with(1.2, 0), 8, true).back_to_back, 0);
+}
+
 }  // namespace
 }  // namespace stepcast

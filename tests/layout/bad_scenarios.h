@@ -210,6 +210,8 @@ inline std::vector<BadScenario> bad_training() {
       bad("loss_in_parts_of_a_split_backward",
           R"({"training": {"loss_chunks": 8}, "layout": {"schedule": "zb-h1"}})", "loss_chunks",
           kNotSupported, "zb-h1"),
+      bad("boost_of_ampere", R"({"cluster": {"base": "dgx-a100-80g"}, "training": {"vboost": true}})",
+          "vboost", kIllegal, "no boost slider"),
       bad("mxfp4_of_hopper", R"({"training": {"precision": "mxfp4"}})", "precision", kIllegal,
           "has no fp4 arithmetic"),
       bad("wide_layers_of_bf16", R"({"training": {"last_layers_16_bits": 1}})",

@@ -140,6 +140,9 @@ TEST(MegatronImport, ReadsTheEnvironmentOfTheScript) {
   };
   constexpr const char* kKey = "training.async_tensor_backward";
   EXPECT_EQ(with("export CUDA_DEVICE_MAX_CONNECTIONS=1\n").find(kKey), nullptr);
+  EXPECT_EQ(with("").find("training.vboost"), nullptr);
+  EXPECT_EQ(with("nvidia-smi boost-slider --vboost 0\n").find("training.vboost"), nullptr);
+  EXPECT_NE(with("sudo nvidia-smi boost-slider --vboost 1\n").find("training.vboost"), nullptr);
   const ImportedScenario many = with("export CUDA_DEVICE_MAX_CONNECTIONS=32\n");
   ASSERT_NE(many.find(kKey), nullptr);
   EXPECT_EQ(many.find(kKey)->value, "false");
