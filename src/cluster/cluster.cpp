@@ -48,7 +48,7 @@ Cluster read_whole(ObjectReader& reader, const std::string& topologies_folder,
   return out;
 }
 
-// What a reader says of parts that are gone or slow.
+// The parts that a reader names as gone or slow.
 SortedJson stated_parts(ObjectReader& reader) {
   SortedJson out = SortedJson::object();
   for (const char* key : {"fail", "degrade"}) {

@@ -292,6 +292,9 @@ std::vector<std::string> degraded_texts(ObjectReader& reader) {
   return out;
 }
 
+// Parts that are gone, or slow.
+bool states_parts(ObjectReader& reader) { return reader.has("fail") || reader.has("degrade"); }
+
 // The first node of which no GPU is left.
 std::optional<std::int32_t> node_without_gpu(const Topology& graph) {
   std::int32_t expected = 0;
@@ -309,8 +312,6 @@ std::optional<std::int32_t> node_without_gpu(const Topology& graph) {
 }
 
 }  // namespace
-
-bool states_parts(ObjectReader& reader) { return reader.has("fail") || reader.has("degrade"); }
 
 std::vector<FailedPart> read_failed(ObjectReader& reader, const ClusterSpec& base,
                                     Topology& whole) {

@@ -105,7 +105,7 @@ void draw_deferred_head(Draw& draw, Sketch& s) {
   s.set("layout.defer_head_wgrad", draw.below(6));
 }
 
-// Where the pipeline does not come back and gradients are whole.
+// They stand apart on a pipeline that does not come back, with whole gradients.
 void draw_modules(Draw& draw, Sketch& s) {
   const bool straight = !s.schedule->from_file && s.schedule->chunks <= 1 &&
                         s.schedule->pairs == Pairs::kNone && s.schedule->orders == nullptr;
