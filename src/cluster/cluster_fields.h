@@ -35,7 +35,8 @@ void require_shape_fields(ObjectReader& reader, const ClusterSpec& spec);
 
 // `fail` and `degrade`, each a list or one text with commas, the latter also an object: takes what
 // has failed out of `whole` and returns it, as it is read back. What the base's own file says of
-// failed parts holds where the reader says nothing. Errors: parts that are not there, and what is then cut off.
+// failed parts holds where the reader says nothing. Errors: parts that are not there, and what is
+// then cut off.
 std::vector<FailedPart> read_failed(ObjectReader& reader, const ClusterSpec& base, Topology& whole);
 
 // Does it for a regular cluster, whose other keys are read and sound; and `accelerator_of`, which
