@@ -68,7 +68,7 @@ TEST(AdviseCommand, ThirtyBillionOn32A100) {
 TEST(AdviseCommand, ThirteenBillionOnOneH100) {
   const Outcome result = run(advise_words("llama-2-13b", "dgx-h100", "128", {"--gpus", "1"}));
   EXPECT_EQ(result.code, 3) << result.error;
-  expect_has(result.out, {"Advice: none", "No rung fits on 1 GPU: the least needs 2.",
+  expect_has(result.out, {"Advice: none", "No rung fits on 1 GPU: the least needs 3.0",
                           "times the memory", "bytes a parameter", "What would change that",
                           "if this is fine-tuning, LoRA on one GPU (training.mode lora) fits",
                           "if this is fine-tuning, QLoRA on one GPU (training.mode qlora) fits",

@@ -29,7 +29,7 @@ json run(Draw& draw) {
   if (tokens) add(0.3, "deadline", draw.word({"1 h", "30 d", "2000 d"}));
   if (tokens) add(0.3, "budget", draw.of(std::vector<double>{0, 1000, 5e6}));
   add(0.4, "price_per_gpu_hour", draw.of(std::vector<double>{0, 0.5, 2.5}));
-  add(0.4, "failures_per_node_day", draw.of(std::vector<double>{0, 1e-6, 0.001, 0.1, 20}));
+  add(0.6, "failures_per_node_day", draw.of(std::vector<double>{0, 1e-6, 0.001, 0.1, 20, 20}));
   add(0.3, "failures_per_day", draw.of(std::vector<double>{0, 0.5, 100}));
   if (draw.chance(0.4)) out["checkpoint"] = checkpoint(draw);
   add(0.3, "restart", draw.word({"0 s", "90 s", "10 min", "5 h"}));

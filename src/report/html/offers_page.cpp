@@ -170,7 +170,7 @@ Section place_section(const OffersReport& report) {
     if (has_deadline(report)) {
       const auto& run = offer.best->run.forecast.length;
       const double chance = run ? *run->deadline_chance : 0;
-      cells.emplace_back(percent_text(chance, 0), chance);
+      cells.emplace_back(chance_text(chance), chance);
     }
     cells.emplace_back(time_text(p.step_time), p.step_time.value());
     cells.emplace_back(number_text(p.tokens_per_s, 3), p.tokens_per_s);

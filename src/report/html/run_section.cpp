@@ -35,11 +35,11 @@ std::vector<KeyFigure> run_figures(const RunOutlook& run) {
     out.push_back({"Cost", "no price", "--price gives one"});
   }
   if (length->deadline_chance) {
-    out.push_back({"In time", percent_text(*length->deadline_chance, 0),
+    out.push_back({"In time", chance_text(*length->deadline_chance),
                    fmt::format("chance of {}", duration_text(*run.terms.deadline))});
   }
   if (length->budget_chance) {
-    out.push_back({"In budget", percent_text(*length->budget_chance, 0),
+    out.push_back({"In budget", chance_text(*length->budget_chance),
                    fmt::format("chance of {}", dollars_text(*run.terms.budget))});
   }
   return out;
