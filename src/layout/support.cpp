@@ -2,6 +2,7 @@
 // The list of what is legal and not modelled yet. An entry goes when its mechanism is lowered.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -189,6 +190,13 @@ void check_loss_chunks(const Scenario& s, Findings& findings) {
   if (s.training.loss_chunks == 1 ||
       !findings.trusts({kPath, "layout.defer_head_wgrad", "layout.schedule", "layout.pp"})) {
     return;
+  }
+  const std::int64_t tokens =
+      s.layout.micro_batch * s.training.sequence_length / std::max<std::int64_t>(1, s.layout.cp);
+  if (s.training.loss_chunks > tokens &&
+      findings.trusts({"layout.micro_batch", "layout.cp", "training.sequence_length"})) {
+    findings.illegal(kPath, fmt::format("{} parts of {} tokens", s.training.loss_chunks, tokens),
+                     fmt::format("at most {}", tokens));
   }
   if (s.layout.defer_head_wgrad > 0) {
     findings.unsupported(kPath, "a loss in parts with layout.defer_head_wgrad is", "1");

@@ -126,7 +126,11 @@ void draw_launches(Draw& draw, Sketch& s) {
   }
   const bool apart =
       s.schedule->splits_backward || s.schedule->from_file || s.states("layout.defer_head_wgrad");
-  if (!apart && draw.chance(0.1)) s.set("training.loss_chunks", draw.number({1, 2, 7, 16}));
+  constexpr std::int64_t kMostParts = 16;
+  const std::int64_t row = s.file["training"]["sequence_length"];
+  if (!apart && row >= kMostParts * s.cp && draw.chance(0.1)) {
+    s.set("training.loss_chunks", draw.number({1, 2, 7, kMostParts}));
+  }
   const bool slides = traits_of(s.cluster.spec.accelerator.architecture).moves_by_tma;
   if (draw.chance(0.1)) s.set("training.vboost", slides && draw.chance(0.7));
   if (draw.chance(0.1)) s.set("training.launch_blocking", draw.chance(0.7));
