@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 
 #include "layout/pipeline.h"
 #include "layout/scenario.h"
@@ -10,7 +11,8 @@
 namespace stepcast {
 namespace {
 
-// The head's work in layers, per token. What is recomputed is computed once more in backward.
+// The work of the head and its losses in layers, per token. What is recomputed is computed once
+// more in backward.
 double head_in_layers(const Scenario& s) {
   const Model& model = s.model;
   const LayerParameters layer = count_layer(model, model.layers - 1);
@@ -21,7 +23,7 @@ double head_in_layers(const Scenario& s) {
   const double passes = s.layout.recompute.mode == RecomputeMode::kFull ? 4 : 3;
   const double head = 2 * static_cast<double>(model.hidden) * static_cast<double>(model.vocab);
   const double modules = static_cast<double>(model.mtp_layers);
-  return (3 * head * (1 + modules)) / (passes * (2 * weights + attention)) + modules;
+  return 3 * head * (1 + modules) / (passes * (2 * weights + attention));
 }
 
 }  // namespace
@@ -32,9 +34,10 @@ std::vector<std::int64_t> balanced_layers(const Scenario& s) {
   const std::int64_t chunks = model_chunks(even);
   if (s.layout.pp < 2 || s.model.layers < chunks) return {};  // legality names what is wrong
   if (feeds_both_ends(even)) return deal_layers(s.model.layers, even);
-  // Only the chunks with embedding or head may be without layers.
+  // Only the chunks with embedding, head or prediction modules may be without layers.
   std::vector<std::int64_t> dealt(static_cast<std::size_t>(chunks), 1);
-  dealt.front() = dealt.back() = 0;
+  const std::int64_t of_modules = chunks - (s.layout.mtp_apart ? 2 : 1);
+  dealt.front() = dealt.back() = dealt[static_cast<std::size_t>(of_modules)] = 0;
   std::vector<double> load(static_cast<std::size_t>(s.layout.pp), 0);
   std::vector<std::vector<std::size_t>> of_stage(load.size());
   for (std::size_t c = 0; c < dealt.size(); ++c) {
@@ -43,7 +46,10 @@ std::vector<std::int64_t> balanced_layers(const Scenario& s) {
     load[static_cast<std::size_t>(stage)] += static_cast<double>(dealt[c]);
   }
   load[static_cast<std::size_t>(stage_of_last_chunk(even))] += head_in_layers(s);
-  for (std::int64_t left = s.model.layers - (chunks - 2); left > 0; --left) {
+  load[static_cast<std::size_t>(stage_of_chunk(even, of_modules))] +=
+      static_cast<double>(s.model.mtp_layers);
+  const std::int64_t held = std::accumulate(dealt.begin(), dealt.end(), std::int64_t{0});
+  for (std::int64_t left = s.model.layers - held; left > 0; --left) {
     const auto stage = static_cast<std::size_t>(std::ranges::min_element(load) - load.begin());
     const auto fewest = std::ranges::min_element(of_stage[stage], {},
                                                  [&](std::size_t chunk) { return dealt[chunk]; });
