@@ -19,7 +19,8 @@ std::string model_of_builder(const std::string& builder) {
   static const std::regex form(
       "(?:lora_|qlora_|dora_|qdora_)?([a-z_]*[a-z])(\\d?)_?(\\d?)_([a-z0-9_]+)");
   std::smatch parts;
-  if (!std::regex_match(name, parts, form)) return name;
+  constexpr std::size_t kLongest = 100;  // a match needs room on the stack for each letter
+  if (name.size() > kLongest || !std::regex_match(name, parts, form)) return name;
   std::string out = parts[1];
   if (parts[2].length() > 0) out += (out == "qwen" ? "" : "-") + parts[2].str();
   if (parts[3].length() > 0) out += "." + parts[3].str();
