@@ -121,8 +121,9 @@ TEST(Launchable, ShardedPipelinesAreThoseThatTrainersHave) {
            training + R"(},"layout":)" + layout + "}";
   };
   const auto zero = [](const Layout& layout) { return layout.zero; };
-  EXPECT_EQ(all_of(sharded("", R"({"pp":2})"), zero), std::set<int>{2});
-  EXPECT_EQ(all_of(sharded("", R"({"pp":1})"), zero), (std::set<int>{2, 3}));
+  EXPECT_EQ(all_of(sharded("", R"({"pp":2,"dp":2})"), zero), std::set<int>{2});
+  EXPECT_EQ(all_of(sharded("", R"({"pp":1,"dp":4})"), zero), (std::set<int>{2, 3}));
+  EXPECT_EQ(all_of(sharded("", R"({"pp":4})"), zero), std::set<int>{0});  // one data rank
   EXPECT_EQ(all_of(sharded("", R"({"pp":2,"zero":3})"), zero), std::set<int>{3});
   const auto chunks = [](const Layout& layout) { return layout.virtual_stages; };
   EXPECT_EQ(all_of(sharded("", R"({"pp":2})"), chunks), (std::set<std::int64_t>{1, 2}));

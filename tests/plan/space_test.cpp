@@ -107,19 +107,24 @@ TEST(Space, ValuesLeftOutChangeNoForecast) {
   }
 }
 
-// On one GPU stage 3 means FSDP, which needs fewer bytes per parameter.
-TEST(Space, OneGpuHasEveryZeroThatTheFrameworksHave) {
-  const auto planner = planner_of(R"({"stepcast":1,"model":"gpt2",
-      "cluster":{"base":"dgx-a100-80g","gpus":1},
-      "training":{"global_batch":8,"sequence_length":512},"layout":{"recompute":"none"}})");
-  ASSERT_NE(planner, nullptr);
-  Scenario scenario = planner->space().base();
-  std::set<Framework> frameworks;
-  for (const LayoutChoice& choice : all_layouts(planner->space())) {
-    planner->space().put(choice, scenario);
-    frameworks.insert(scenario.training.framework);
-  }
-  EXPECT_EQ(frameworks, (std::set{framework_named("megatron"), framework_named("fsdp")}));
+// On one GPU FSDP wraps nothing, and no launch file would say that it does.
+TEST(Space, OneGpuShardsNothingInPyTorch) {
+  const auto zeros = [](const char* training) {
+    const auto planner = planner_of(
+        std::string(R"({"stepcast":1,"model":"gpt2","cluster":{"base":"dgx-a100-80g","gpus":1},
+            "training":{"global_batch":8,"sequence_length":512)") +
+        training + R"(},"layout":{"recompute":"none"}})");
+    std::set<int> out;
+    if (planner == nullptr) return out;
+    Scenario scenario = planner->space().base();
+    for (const LayoutChoice& choice : all_layouts(planner->space())) {
+      planner->space().put(choice, scenario);
+      out.insert(scenario.layout.zero);
+    }
+    return out;
+  };
+  EXPECT_EQ(zeros(R"(,"framework":"fsdp")"), std::set<int>{0});
+  EXPECT_EQ(zeros(R"(,"framework":"deepspeed")"), (std::set<int>{0, 1, 2, 3}));
 }
 
 TEST(Space, WhatTheScenarioStatesIsFixed) {
