@@ -41,12 +41,12 @@ void settle_virtual_stages(Scenario& s, bool stated) {
   if (!stated && chunks > 0) s.layout.virtual_stages = chunks;
 }
 
-// One pass of a chunk for each stage is the usual group.
 void settle_stage_layers(Scenario& s, bool) {
   if (s.layout.stage_layers == std::vector{kBalancedLayers}) {
     s.layout.stage_layers = balanced_layers(s);
   }
 }
+// One pass of a chunk for each stage is the usual group.
 void settle_group(Scenario& s, bool) {
   if (s.layout.micro_batch_group == s.layout.pp) s.layout.micro_batch_group = 0;
 }

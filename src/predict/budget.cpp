@@ -88,11 +88,10 @@ Result<ByteCount> afford_program(const Scenario& scenario) {
   return static_cast<ByteCount>(instructions * (kPerInstruction + (kLeastSteps + 1) * kPerTask));
 }
 
-Result<void> afford_replay(const SimulationInput& input, std::int32_t steps) {
-  double tasks = 0, lists = 0;
-  for (const Role& role : input.program.roles) {
-    lists += static_cast<double>(role.instructions.size());
-  }
+namespace {
+
+double tasks_of(const SimulationInput& input, std::int32_t steps) {
+  double tasks = 0;
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(input.symmetry.ranks.size()); ++c) {
     tasks += static_cast<double>(input.costs.role(c).instructions.size());
     if (!input.expand) continue;
@@ -102,11 +101,30 @@ Result<void> afford_replay(const SimulationInput& input, std::int32_t steps) {
       tasks += 2 * static_cast<double>(input.tasks_of_pass(c, i).tasks.size());  // and its issue
     }
   }
-  tasks *= steps + 1;  // a step begins beside the end of the one before
-  const auto ranks = static_cast<double>(input.grid.size());
-  return afford(
-      input.scenario, lists * kPerInstruction + tasks * kPerTask + ranks * kPerRank,
-      fmt::format("{:.2g} tasks of {} ranks that differ", tasks, input.symmetry.ranks.size()));
+  return tasks * (steps + 1);  // a step begins beside the end of the one before
+}
+
+}  // namespace
+
+Result<void> afford_replay(const SimulationInput& input, std::int32_t steps) {
+  return afford_replays({{&input, steps}});
+}
+
+Result<void> afford_replays(const std::vector<Replayed>& all) {
+  double held = 0, tasks = 0;
+  std::size_t classes = 0;
+  for (const auto& [input, steps] : all) {
+    double lists = 0;
+    for (const Role& role : input->program.roles) {
+      lists += static_cast<double>(role.instructions.size());
+    }
+    const double own = tasks_of(*input, steps), ranks = static_cast<double>(input->grid.size());
+    held += lists * kPerInstruction + own * kPerTask + ranks * kPerRank;
+    tasks += own;
+    classes += input->symmetry.ranks.size();
+  }
+  return afford(all.front().input->scenario, held,
+                fmt::format("{:.2g} tasks of {} ranks that differ", tasks, classes));
 }
 
 Result<void> afford_kernels(const SimulationInput& input) {

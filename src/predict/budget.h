@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/result.h"
 #include "predict/simulation.h"
@@ -23,6 +24,13 @@ Result<ByteCount> afford_program(const Scenario& scenario);
 
 // Whether these classes may be replayed for so many steps.
 Result<void> afford_replay(const SimulationInput& input, std::int32_t steps);
+
+// Several that are replayed at once, each for its steps.
+struct Replayed {
+  const SimulationInput* input;
+  std::int32_t steps;
+};
+Result<void> afford_replays(const std::vector<Replayed>& all);
 
 // Whether every kernel of a step may be kept.
 Result<void> afford_kernels(const SimulationInput& input);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/jobs_beside.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -24,10 +26,10 @@ namespace {
 
 // All jobs begin at once. The first steps fill pipelines and let the jobs fall into their pace, and
 // the mean of the next ones is the step: jobs whose steps differ in length meet another way in
-// each.
+// each. At least so many are measured, and as many as a whole step of each other job takes.
 constexpr std::int32_t kFirstSteps = 2;
-constexpr std::int32_t kMeasuredSteps = 8;
-constexpr std::int32_t kStepsOfFirst = kFirstSteps + kMeasuredSteps;
+constexpr std::int32_t kLeastMeasured = 8;
+constexpr std::int32_t kMostMeasured = 1 << 12;
 constexpr std::size_t kMostShown = 8;  // links
 
 using Partners = std::vector<std::vector<std::int32_t>>;
@@ -47,24 +49,25 @@ TimeParts& operator+=(TimeParts& sum, const TimeParts& more) {
 }
 
 // The last step, whose parts are those of the mean of all that were measured.
-ClassTimeline mean_of_steps(const PlacedJob& job, const Simulation& simulation, std::int32_t c) {
+ClassTimeline mean_of_steps(const PlacedJob& job, const Simulation& simulation, std::int32_t c,
+                            std::int32_t measured) {
   ClassTimeline out;
   TimeParts parts;
   Seconds busy, exposed;
   sim::Time begin;
-  for (std::int32_t step = kFirstSteps; step < kStepsOfFirst; ++step) {
+  for (std::int32_t step = kFirstSteps; step < kFirstSteps + measured; ++step) {
     out = read_timeline(job.input(), simulation, c, step);
     if (step == kFirstSteps) begin = out.step_begin;
     parts += out.parts;
     busy += out.busy;
     exposed += out.exposed_in_span;
   }
-  constexpr double kPart = 1.0 / kMeasuredSteps;
-  for (const TimePartRow& row : kTimeParts) parts.*row.time = parts.*row.time * kPart;
+  const double part = 1.0 / measured;
+  for (const TimePartRow& row : kTimeParts) parts.*row.time = parts.*row.time * part;
   out.parts = parts;
-  out.busy = busy * kPart;
-  out.exposed_in_span = exposed * kPart;
-  out.step_begin = {out.step_end.ps - (out.step_end.ps - begin.ps) / kMeasuredSteps};
+  out.busy = busy * part;
+  out.exposed_in_span = exposed * part;
+  out.step_begin = {out.step_end.ps - (out.step_end.ps - begin.ps) / measured};
   return out;
 }
 
@@ -81,12 +84,14 @@ class Together {
       if (!partner) return failure(partner.error());
       partners.push_back(std::move(*partner));
     }
+    std::vector<Replayed> all;
+    for (std::size_t j = 0; j < jobs_.size(); ++j) all.push_back({&jobs_[j]->input(), steps[j]});
+    if (const auto affordable = afford_replays(all); !affordable) {
+      return failure(affordable.error());
+    }
     std::vector<std::unique_ptr<WorkloadBuilder>> builders;
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       const SimulationInput& input = jobs_[j]->input();
-      if (const auto affordable = afford_replay(input, steps[j]); !affordable) {
-        return failure(affordable.error());
-      }
       builders.push_back(std::make_unique<WorkloadBuilder>(input, partners[j], &shared));
       const std::vector<std::int32_t> whole(input.symmetry.ranks.size(), 0);
       for (std::int32_t step = 0; step <= steps[j]; ++step) builders.back()->add_step(whole);
@@ -111,7 +116,7 @@ class Together {
   const std::vector<PlacedJob*>& jobs_;
 };
 
-// Steps of another job that ended while those of the first were measured.
+// Steps of another job that began and ended while those of the first were measured; 0: none did.
 Seconds mean_between(const PlacedJob& job, const Simulation& simulation, sim::Time begin,
                      sim::Time end) {
   sim::Time first, last;
@@ -119,21 +124,33 @@ Seconds mean_between(const PlacedJob& job, const Simulation& simulation, sim::Ti
   for (std::int32_t step = 0; step < simulation.steps; ++step) {
     const sim::Time ends = end_of_step(job, simulation, step);
     if (ends < begin) continue;
-    if (ends > end && steps > 0) break;
+    if (ends > end) break;
     if (++steps == 0) first = ends;
     last = ends;
   }
   return steps > 0 ? sim::seconds(last - first) / static_cast<double>(steps) : Seconds();
 }
 
+Error too_long(std::size_t jobs, std::size_t job) {
+  const std::string key = jobs == 2 ? "other_jobs[0]" : fmt::format("other_jobs[{}]", job - 1);
+  return {ErrorCode::kNotSupported,
+          fmt::format("a step of it takes as long as {} steps of this job", kMostMeasured / 2), "",
+          key, "put the job with the longer steps first"};
+}
+
 }  // namespace
 
 Result<JointReplay> replay_together(const std::vector<PlacedJob*>& jobs,
                                     const std::vector<Seconds>& alone) {
-  std::vector<std::int32_t> steps = {kStepsOfFirst};
+  // Two steps of the longest hold one that begins and ends among them.
+  const Seconds longest = *std::ranges::max_element(alone);
+  const double wanted = std::ceil(2 * (longest / alone.front()));
+  auto measured =
+      static_cast<std::int32_t>(std::clamp<double>(wanted, kLeastMeasured, kMostMeasured));
+  std::vector<std::int32_t> steps = {kFirstSteps + measured};
   constexpr double kMostSteps = 1 << 20;
   for (std::size_t j = 1; j < jobs.size(); ++j) {
-    const double times = (kStepsOfFirst + 1) * (alone.front() / alone[j]);
+    const double times = (steps.front() + 1) * (alone.front() / alone[j]);
     steps.push_back(static_cast<std::int32_t>(std::min(std::ceil(times), kMostSteps)) + 2);
   }
   for (;;) {
@@ -141,11 +158,22 @@ Result<JointReplay> replay_together(const std::vector<PlacedJob*>& jobs,
     if (!all) return failure(all.error());
     const Simulation& first = all->front();
     const sim::Time begin = end_of_step(*jobs.front(), first, kFirstSteps - 1);
-    const sim::Time end = end_of_step(*jobs.front(), first, kStepsOfFirst - 1);
+    const sim::Time end = end_of_step(*jobs.front(), first, steps.front() - 1);
     bool is_long_enough = true;
+    JointReplay out;
     for (std::size_t j = 1; j < jobs.size(); ++j) {
-      if (end_of_step(*jobs[j], (*all)[j], (*all)[j].steps - 1) >= end) continue;
-      steps[j] *= 2;
+      if (end_of_step(*jobs[j], (*all)[j], (*all)[j].steps - 1) < end) {
+        steps[j] *= 2;
+        is_long_enough = false;
+        continue;
+      }
+      const Seconds mean = mean_between(*jobs[j], (*all)[j], begin, end);
+      out.steps.push_back(mean);
+      if (mean.value() > 0 || !is_long_enough) continue;
+      // A step that others slow may outlast what was measured.
+      if (2 * measured > kMostMeasured) return failure(too_long(jobs.size(), j));
+      measured *= 2;
+      steps.front() = kFirstSteps + measured;
       is_long_enough = false;
     }
     if (!is_long_enough) continue;
@@ -153,13 +181,9 @@ Result<JointReplay> replay_together(const std::vector<PlacedJob*>& jobs,
       const std::optional<std::string> broken = broken_cause(jobs.front()->input(), first);
       STEPCAST_ASSERT(!broken, broken->c_str());
     }
-    JointReplay out;
-    for (std::size_t j = 1; j < jobs.size(); ++j) {
-      const Seconds mean = mean_between(*jobs[j], (*all)[j], begin, end);
-      out.steps.push_back(mean.value() > 0 ? mean : alone[j]);
-    }
     for (std::size_t c = 0; c < jobs.front()->symmetry().ranks.size(); ++c) {
-      out.timeline.push_back(mean_of_steps(*jobs.front(), first, static_cast<std::int32_t>(c)));
+      out.timeline.push_back(
+          mean_of_steps(*jobs.front(), first, static_cast<std::int32_t>(c), measured));
     }
     out.simulation = std::move(all->front());
     return out;

@@ -109,8 +109,11 @@ void WorkloadBuilder::reserve_step() {
   for (std::int32_t c = 0; c < classes(); ++c) {
     instructions += in_.costs.role(c).instructions.size();
   }
-  workload_.reserve(workload_.tasks() + instructions, workload_.tasks() + 2 * instructions,
-                    workload_.edges().size() + 2 * instructions);
+  // Room for a step at a time would copy all steps for each.
+  if (workload_.tasks() + instructions <= reserved_) return;
+  const std::size_t more = std::max(instructions, workload_.tasks());
+  reserved_ = workload_.tasks() + more;
+  workload_.reserve(reserved_, workload_.tasks() + 2 * more, workload_.edges().size() + 2 * more);
 }
 
 sim::TaskId WorkloadBuilder::add_host(std::int32_t c, sim::Duration latency) {

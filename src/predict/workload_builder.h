@@ -90,6 +90,7 @@ class WorkloadBuilder {
   sim::Workload& workload_;  // own_, or that of several jobs
   std::int32_t first_stream_ = 0;
   std::vector<sim::ResourceId> links_;
+  std::size_t reserved_ = 0;  // tasks that there is room for
   std::vector<sim::ResourceId> processors_;  // by class; invalid where nothing overlaps compute
   sim::ResourceId cores_;                    // of the machine; invalid where each rank has its own
   bool on_cpu_;                              // ranks are processes on cores, not GPUs

@@ -10,6 +10,7 @@
 
 #include "core/json_tree.h"
 #include "core/text/escape.h"
+#include "layout/nearest.h"
 #include "recipes/yaml_settings.h"
 
 namespace stepcast {
@@ -53,7 +54,8 @@ std::vector<AstraDimension> dimensions_of(const SortedJson& root, ImportedScenar
   for (std::size_t d = 0; d < size; ++d) {
     const bool is_whole = counts[d].is_number_integer() && counts[d].get<std::int64_t>() > 0;
     const bool has_numbers = rates[d].is_number() && latencies[d].is_number();
-    if (!forms[d].is_string() || !is_whole || !has_numbers || rates[d].get<double>() <= 0) {
+    if (!forms[d].is_string() || !is_whole || !has_numbers || rates[d].get<double>() <= 0 ||
+        latencies[d].get<double>() < 0) {
       out.fail(ErrorCode::kBadValue, fmt::format("topology[{}]", d),
                "a form, a count, a bandwidth in GB/s and a latency in ns are a dimension");
       return {};
@@ -119,7 +121,7 @@ void read_astra_network(const SortedJson& root, const ImportInput&, ImportedScen
   if (dimensions.empty()) return;
   std::int64_t nodes = 1;
   for (std::size_t d = 1; d < dimensions.size(); ++d) {
-    nodes = std::min<std::int64_t>(nodes * dimensions[d].count, std::int64_t{1} << 20);
+    nodes = std::min(capped_product({nodes, dimensions[d].count}), std::int64_t{1} << 20);
   }
   set_node(dimensions[0], out);
   out.set_integer("cluster.nodes", nodes, "npus_count");

@@ -94,6 +94,7 @@ TEST(OtherJobs, FoldedIsUnfolded) {
   const auto pick = [&](std::initializer_list<int> values) {
     return *(values.begin() + static_cast<std::ptrdiff_t>(random() % values.size()));
   };
+  int folds = 0;
   for (int round = 0; round < 12; ++round) {
     const std::string nodes = round % 3 == 0 ? "1,3" : round % 3 == 1 ? "2-3" : "3";
     const std::string layout = round % 3 == 2
@@ -115,7 +116,27 @@ TEST(OtherJobs, FoldedIsUnfolded) {
     expect_alike(folded.step_time, unfolded.step_time, 1e-9);
     expect_alike(folded.beside.steps.front(), unfolded.beside.steps.front(), 1e-9);
     EXPECT_LE(folded.simulated_tasks, unfolded.simulated_tasks) << text;
+    folds += folded.simulated_tasks < unfolded.simulated_tasks ? 1 : 0;
   }
+  EXPECT_GT(folds, 0);
+}
+
+// A step of the one is as long as twelve of the other. Whichever is first, both are found to lose
+// about the same.
+TEST(OtherJobs, LoseTheSameWhoeverIsFirst) {
+  const auto beside = [](int own, int other) {
+    std::string text = on_leaves(job_beside("1,3", other), 64);
+    text.replace(text.find(R"("global_batch": 64)"), 18,
+                 R"("global_batch": )" + std::to_string(own));
+    return joint_forecast(scenario_from(text));
+  };
+  const Prediction brief = beside(64, 768), lengthy = beside(768, 64);
+  const double loss = brief.step_time / brief.beside.alone;
+  EXPECT_GT(loss, 1.001);
+  EXPECT_NEAR(loss, lengthy.beside.steps.front() / lengthy.beside.steps_alone.front(), 0.1 * loss);
+  const double other = brief.beside.steps.front() / brief.beside.steps_alone.front();
+  EXPECT_GT(other, 1.0001);
+  EXPECT_NEAR(other, lengthy.step_time / lengthy.beside.alone, 0.1 * other);
 }
 
 TEST(OtherJobs, AreWrittenAndReadBack) {

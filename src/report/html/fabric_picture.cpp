@@ -22,8 +22,9 @@ constexpr std::size_t kMostOfKind = 24;  // of a kind
 
 // From above.
 constexpr std::array kRowsFromAbove{
-    VertexKind::kCore, VertexKind::kSpine,      VertexKind::kLeaf, VertexKind::kNic,
-    VertexKind::kHost, VertexKind::kPcieSwitch, VertexKind::kGpu,  VertexKind::kNvSwitch};
+    VertexKind::kWan,        VertexKind::kCore, VertexKind::kSpine,
+    VertexKind::kLeaf,       VertexKind::kNic,  VertexKind::kHost,
+    VertexKind::kPcieSwitch, VertexKind::kGpu,  VertexKind::kNvSwitch};
 
 struct Spot {
   double x = 0, y = 0;
