@@ -168,16 +168,17 @@ Result<std::string> launch_script(const Scenario& scenario, const LaunchProgram&
   if (launcher == Launcher::kSlurm) out += slurm_header(cluster, *world);
   out += fmt::format("# {} on {} GPUs of {}: written by stepcast export.\n",
                      in_comment(scenario.model.name), cluster.gpus, in_comment(cluster.name));
+  // Pods have names of their own.
+  const bool has_hosts = launcher != Launcher::kPod && !cluster.fabric.hosts.empty();
   if (launcher == Launcher::kTorchrun) {
-    out += "# Start it on every node, with NODE_RANK and MASTER_ADDR set.\n";
+    out += fmt::format("# Start it on every node, with NODE_RANK{} set.\n",
+                       has_hosts ? "" : " and MASTER_ADDR");
   }
   for (const std::string& one : settings_left_open(scenario)) {
     out += "# No scenario says, set for a real run: " + one + "\n";
   }
   out += remark_lines(remarks) + "set -euo pipefail\n\n";
   out += fmt::format("NNODES={}\nGPUS_PER_NODE={}\n", world->nodes, world->gpus_per_node);
-  // Pods have names of their own.
-  const bool has_hosts = launcher != Launcher::kPod && !cluster.fabric.hosts.empty();
   out += rendezvous(launcher, has_hosts ? cluster.fabric.hosts : std::vector<std::string>()) + "\n";
   out += network_environment(cluster, *world);
   out += nccl_environment(cluster.nccl);
