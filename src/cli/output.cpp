@@ -101,7 +101,9 @@ void Output::set_file(const std::string& path, Written content) {
 }
 
 void Output::set_main(const OutputOptions& options, Written content) {
-  if (options.format == "table") content = fitted_to_screen(content, screen_width());
+  // A file is the same from any terminal.
+  const std::size_t width = options.file.empty() ? screen_width() : kScreenWidth;
+  if (options.format == "table") content = fitted_to_screen(content, width);
   set_as_it_is(options.file, std::move(content));
 }
 

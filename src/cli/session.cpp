@@ -128,7 +128,7 @@ Form text_form(const OutputOptions& output) {
 }
 
 std::size_t screen_width() {
-  constexpr std::size_t kNarrowest = 40;
+  constexpr std::size_t kNarrowest = 60;
   const char* stated = std::getenv("COLUMNS");
   if (const auto columns = stated != nullptr ? std::strtoul(stated, nullptr, 10) : 0; columns > 0) {
     return std::max<std::size_t>(columns, kNarrowest);
