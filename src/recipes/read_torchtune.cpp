@@ -37,7 +37,8 @@ void read_tuned_model(JsonKeys& root, ImportedScenario& out) {
   const std::string builder = model.text(kComponent).value_or("");
   const std::string key = model.path_of(kComponent);
   out.set_word("model", model_of_builder(builder), key);
-  const bool quantized = builder.find(".qlora_") != std::string::npos;
+  const bool has_narrow_base = model.boolean("quantize_base").value_or(false);
+  const bool quantized = has_narrow_base || builder.find(".qlora_") != std::string::npos;
   if (quantized || builder.find(".lora_") != std::string::npos) {
     set_lora(quantized, model.integer("lora_rank", 1), model.path_of("lora_rank").c_str(), out);
     set_lora_dropout(model.number("lora_dropout"), model.path_of("lora_dropout").c_str(), out);
@@ -48,11 +49,14 @@ void read_tuned_model(JsonKeys& root, ImportedScenario& out) {
     if (model.boolean("apply_lora_to_output").value_or(false)) {
       out.warnings.push_back("model.apply_lora_to_output: adapters of the head are not modelled");
     }
+    if (model.boolean("use_dora").value_or(false)) {
+      out.warnings.push_back("model.use_dora: norms of DoRA's weights are not modelled");
+    }
   } else {
     // The model is made in its type, and the optimizer updates it there.
     out.set_word("training.master_precision", root.text("dtype").value_or("bf16"), "dtype");
   }
-  model.without_effect({"lora_alpha", "use_dora", "quantize_base"});
+  model.without_effect({"lora_alpha"});
   model.may_change_cost();
 }
 
@@ -134,7 +138,6 @@ constexpr const char* kTorchtuneWithoutCost[] = {"output_dir",
                                                  "profiler",
                                                  "custom_sharded_layers",
                                                  "enable_async_checkpointing",
-                                                 "quantizer",
                                                  "run_val_every_n_steps",
                                                  "dataset_val",
                                                  "batch_size_val",
