@@ -110,7 +110,7 @@ Result<void> afford_replay(const SimulationInput& input, std::int32_t steps) {
   return afford_replays({{&input, steps}});
 }
 
-Result<void> afford_replays(const std::vector<Replayed>& all) {
+Result<void> afford_replays(const std::vector<StepsToReplay>& all) {
   double held = 0, tasks = 0;
   std::size_t classes = 0;
   for (const auto& [input, steps] : all) {

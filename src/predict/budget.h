@@ -26,11 +26,11 @@ Result<ByteCount> afford_program(const Scenario& scenario);
 Result<void> afford_replay(const SimulationInput& input, std::int32_t steps);
 
 // Several that are replayed at once, each for its steps.
-struct Replayed {
+struct StepsToReplay {
   const SimulationInput* input;
   std::int32_t steps;
 };
-Result<void> afford_replays(const std::vector<Replayed>& all);
+Result<void> afford_replays(const std::vector<StepsToReplay>& all);
 
 // Whether every kernel of a step may be kept.
 Result<void> afford_kernels(const SimulationInput& input);

@@ -84,7 +84,7 @@ class Together {
       if (!partner) return failure(partner.error());
       partners.push_back(std::move(*partner));
     }
-    std::vector<Replayed> all;
+    std::vector<StepsToReplay> all;
     for (std::size_t j = 0; j < jobs_.size(); ++j) all.push_back({&jobs_[j]->input(), steps[j]});
     if (const auto affordable = afford_replays(all); !affordable) {
       return failure(affordable.error());

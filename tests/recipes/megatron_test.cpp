@@ -133,6 +133,23 @@ TEST(MegatronImport, ListsWhatHasNoEffectAndWarnsOfTheRest) {
   EXPECT_TRUE(has(imported.warnings[0], "--future-kernel"));
 }
 
+// The documented layout of DeepSeek-V3: its prediction module has a chunk of its own.
+TEST(MegatronImport, ReadsPredictionModulesInAChunkOfTheirOwn) {
+  const auto with = [](const std::string& layout) {
+    return import("torchrun --nproc_per_node 8 pretrain_gpt.py " + kRequired +
+                  "--pipeline-model-parallel-size 2 --mtp-num-layers 1 "
+                  "--pipeline-model-parallel-layout \"" +
+                  layout + "\"");
+  };
+  const ImportedScenario apart = with("Et*3|(tt|)*29,m|L");
+  EXPECT_TRUE(apart.errors.empty()) << to_string(apart.errors);
+  ASSERT_NE(apart.find("layout.mtp_apart"), nullptr);
+  EXPECT_EQ(apart.find("layout.mtp_apart")->value, "true");
+  EXPECT_EQ(apart.find("layout.virtual_stages")->value, "16");
+  EXPECT_EQ(with("Et*3|ttmL").find("layout.mtp_apart"), nullptr);
+  EXPECT_FALSE(with("Et|m|t|L").errors.empty());
+}
+
 TEST(MegatronImport, ReadsTheEnvironmentOfTheScript) {
   const auto with = [](const std::string& environment) {
     return import(environment + "torchrun --nproc_per_node 8 pretrain_gpt.py " + kRequired +
