@@ -58,7 +58,7 @@ class JobReader {
     const std::string nodes = reader.required_text("nodes");
     const auto scenario = reader.required("scenario");
     reader.finish();
-    if (!scenario || nodes.empty()) return std::nullopt;
+    if (!scenario || (nodes.empty() && !reader.has("nodes"))) return std::nullopt;
     const auto own = nodes_of_text(nodes);
     if (!own) {
       reader.fail("nodes", ErrorCode::kBadValue, fmt::format("'{}' names no nodes", nodes),

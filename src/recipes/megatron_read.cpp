@@ -201,6 +201,10 @@ void read_environment(const std::map<std::string, std::string>& environment,
       if (!is_one && out.degree("layout.tp") > 1) {
         out.set_flag("training.async_tensor_backward", false, name);
       }
+    } else if (name == "CUDA_LAUNCH_BLOCKING") {
+      if (value == "1") out.set_flag("training.launch_blocking", true, name);
+    } else if (name == "NCCL_NET") {
+      tuned.push_back(fmt::format("{}={}", name, value));
     } else if (tunes_nccl(name) || (name == "NCCL_NVLS_ENABLE" && value == "0")) {
       if (take_nccl(name, value, out)) continue;
       tuned.push_back(fmt::format("{}={}", name, value));

@@ -157,6 +157,8 @@ TEST(MegatronImport, ReadsTheEnvironmentOfTheScript) {
   };
   constexpr const char* kKey = "training.async_tensor_backward";
   EXPECT_EQ(with("export CUDA_DEVICE_MAX_CONNECTIONS=1\n").find(kKey), nullptr);
+  EXPECT_NE(with("export CUDA_LAUNCH_BLOCKING=1\n").find("training.launch_blocking"), nullptr);
+  EXPECT_EQ(with("export NCCL_NET=Socket\n").warnings.size(), 1u);
   EXPECT_EQ(with("").find("training.vboost"), nullptr);
   EXPECT_EQ(with("nvidia-smi boost-slider --vboost 0\n").find("training.vboost"), nullptr);
   EXPECT_NE(with("sudo nvidia-smi boost-slider --vboost 1\n").find("training.vboost"), nullptr);
