@@ -78,8 +78,8 @@ struct Layout {
   std::vector<std::int64_t> stage_layers;  // pp*virtual_stages entries in model order
   bool account_for_embedding = false;
   bool account_for_loss = false;
-  // Weight gradients of the head's product of so many micro-batches wait for the end of the passes.
   bool mtp_apart = false;  // prediction modules stand in the chunk before the head's
+  // Weight gradients of the head's product of so many micro-batches wait for the end of the passes.
   std::int64_t defer_head_wgrad = 0;
 };
 
